@@ -1,0 +1,52 @@
+package collectives
+
+import (
+	"context"
+
+	"zeroshard/device"
+)
+
+// Verb is one of the two ways in which data moves.
+type Verb uint8
+
+// The verbs.
+const (
+	AllGather Verb = iota
+	ReduceScatter
+)
+
+func (v Verb) String() string { return [...]string{"all-gather", "reduce-scatter"}[v] }
+
+// Group is one rank's end of a group of ranks. All ranks of a group must make the same calls in the same order; a call that
+// differs (verb, sizes, dtypes, fold) is an error on all ranks, not a hang.
+//
+// A call runs where it is made: the engine makes it inside a task of its comm stream s. It returns when dst is whole and no
+// peer reads src any more.
+type Group interface {
+	Rank() int
+	Size() int
+	// AllGather: dst (Size·n) = the src (n) of every rank, by rank. src may be this rank's place in dst. Any dtype.
+	AllGather(ctx context.Context, s device.Stream, dst, src device.Buffer) error
+	// ReduceScatter: this rank's slice of every rank's Src, folded.
+	ReduceScatter(ctx context.Context, s device.Stream, r Reduction) error
+	// Workspace is bytes of staging that a call with n bytes of full buffer needs (none in process). Pure.
+	Workspace(v Verb, n int64) int64
+	// Abort makes every pending and later call on every rank fail with an *AbortError that holds cause. The first cause stays.
+	Abort(cause error)
+	// Close ends this rank's end. Peers' later calls fail.
+	Close() error
+}
+
+// Reduction is one reduce-scatter with carry. Src has Size·n elements, slice r belongs to rank r; it is empty on a rank that has
+// no part in this window (Fold says which). In and Out are n-element slots: In holds the carry of earlier windows, Out
+// gets the new one. Out[i] may be In[i], and the only Out may be this rank's own slice of Src.
+type Reduction struct {
+	Out, In []device.Buffer
+	Src     device.Buffer
+	Fold    *Fold
+}
+
+// Folder adds parts; kernels.Vector is one. dst = a + b, dst may be a or b.
+type Folder interface {
+	Add(s device.Stream, dst, a, b device.Buffer)
+}

@@ -1,0 +1,3 @@
+module zeroshard
+
+go 1.26.0
