@@ -7,8 +7,9 @@ import (
 
 // Errors of this package. All texts start with "device: ".
 var (
-	ErrClosed = errors.New("device: closed")
-	ErrMemory = errors.New("device: out of memory")
+	ErrClosed   = errors.New("device: closed")
+	ErrMemory   = errors.New("device: out of memory")
+	ErrArgument = errors.New("device: bad argument") // a bug of the caller
 )
 
 // PanicError is a panic of a stream's task, turned into the stream's error.

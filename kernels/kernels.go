@@ -17,7 +17,8 @@ type Pool interface {
 }
 
 // Task is work in parts: an interface and not a func, so that kernels can reuse one and allocate nothing.
-type Task interface{ Part(i int) }
+// An alias, so that pools need not import this package.
+type Task = interface{ Part(i int) }
 
 // Vector is the arithmetic that the engine calls on flat parameters. Lengths of operands are equal unless said.
 // A Vector serves one stream: calls come from one goroutine at a time.
