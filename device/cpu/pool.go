@@ -69,7 +69,7 @@ func NewPool(threads int) *Pool {
 func (p *Pool) Threads() int { return p.threads }
 
 // Run calls t.Part(0) … t.Part(parts-1), each once, and returns when all are done. It allocates nothing. If a part panics, parts
-// not yet begun may be left out, and Run panics with a *PartError.
+// not yet begun may be left out, and Run panics: with a *PartError where helpers took part, else with the value itself.
 func (p *Pool) Run(parts int, t Task) {
 	helpers := min(parts, p.threads) - 1
 	if helpers <= 0 || !p.mu.TryLock() {
