@@ -152,3 +152,9 @@ type CrossEntropy struct {
 	Rows, Vocab                  int
 	Grad                         bool
 }
+
+// Backend is all the arithmetic of one rank.
+type Backend interface {
+	Vector
+	Net
+}
