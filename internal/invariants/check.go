@@ -9,3 +9,9 @@ func Check(cond bool, format string, args ...any) {
 		panic("invariant broken: " + fmt.Sprintf(format, args...))
 	}
 }
+
+// Broken panics in every build. It is for calls that break a documented contract where there is no error to return and going on
+// would corrupt memory or results: the branch of a switch that cannot be reached, a slice past its end.
+func Broken(format string, args ...any) {
+	panic("invariant broken: " + fmt.Sprintf(format, args...))
+}

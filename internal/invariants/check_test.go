@@ -23,3 +23,12 @@ func TestCheck(t *testing.T) {
 		t.Errorf("a broken check gave %v, want %v", v, want)
 	}
 }
+
+func TestBrokenPanicsInEveryBuild(t *testing.T) {
+	defer func() {
+		if v := recover(); v != "invariant broken: no task for gather" {
+			t.Errorf("got %v", v)
+		}
+	}()
+	invariants.Broken("no task for %s", "gather")
+}

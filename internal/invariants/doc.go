@@ -1,4 +1,4 @@
-// Package invariants checks what must hold if the code has no bug: with the build tag "invariants" a broken check panics, without it
+// Package invariants checks what must hold if the code has no bug: with the build tag "invariants" a broken Check panics, without it
 // the checks vanish from the program.
 //
 //  1. It is the only package of the project that panics on purpose.
