@@ -1,0 +1,204 @@
+package zero
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"zeroshard/memory"
+	"zeroshard/models"
+	"zeroshard/shard"
+)
+
+// Check proves that a plan is sound, from its ops and waits alone, and returns all faults at once:
+//
+//   - waits point back to other lanes, so the graph has no cycle;
+//   - a unit reads sharded values only between their gather and their reshard;
+//   - what an op reads was written before, and nothing is written while others may read it: by the waits, not by the list;
+//   - each gradient is reduced once a window, each flat is updated once, after its last reduce and after the norm;
+//   - buffers that share bytes never live at the same time: by the waits;
+//   - collectives name no leaf, so every rank makes the same calls.
+func (p *Plan) Check() error {
+	c := &checker{p: p, known: make([]clock, len(p.Ops)), uses: make([][]use, len(p.Bufs))}
+	c.order()
+	if len(c.errs) == 0 {
+		c.hazards()
+		c.values()
+		c.places()
+		if p.Mode == models.Train {
+			c.training()
+		}
+	}
+	return errors.Join(c.errs...)
+}
+
+type use struct {
+	op    int
+	write bool
+}
+
+type checker struct {
+	p     *Plan
+	known []clock // by op: what is done when it is done
+	uses  [][]use // by buffer
+	errs  []error
+}
+
+func (c *checker) bad(op int, format string, args ...any) {
+	if len(c.errs) < 8 {
+		c.errs = append(c.errs, fmt.Errorf("%w: line %s: "+format, append([]any{ErrPlan, c.p.Line(op)}, args...)...))
+	}
+}
+
+// before says that op a is done before op b starts.
+func (c *checker) before(a, b int) bool { return c.known[b][c.p.Ops[a].Lane] >= a }
+
+func (c *checker) order() {
+	last := noClock()
+	for i := range c.p.Ops {
+		op := &c.p.Ops[i]
+		k := noClock()
+		if op.Lane != Host && last[op.Lane] != none {
+			k = c.known[last[op.Lane]]
+		}
+		for _, d := range op.After {
+			if d < 0 || d >= i || c.p.Ops[d].Lane == op.Lane || c.p.Ops[d].Lane == Host || op.Lane == Host {
+				c.bad(i, "waits for line %d, which is no earlier op of another lane", d)
+				return
+			}
+			k.join(&c.known[d])
+		}
+		if op.Lane == Comm && (op.Slot != none || op.Axis == shard.None) {
+			c.bad(i, "a collective must name an axis and no leaf")
+		}
+		k[op.Lane] = i
+		c.known[i] = k
+		last[op.Lane] = i
+		op.uses(func(buf int, write bool) {
+			if op.Lane != Host {
+				c.uses[buf] = append(c.uses[buf], use{i, write})
+			}
+		})
+	}
+}
+
+// hazards checks each buffer's uses against each other.
+func (c *checker) hazards() {
+	for b, uses := range c.uses {
+		for k, u := range uses {
+			for j := k - 1; j >= 0; j-- {
+				o := uses[j]
+				if (o.write || u.write) && o.op != u.op && !c.before(o.op, u.op) {
+					c.bad(u.op, "uses %q without waiting for line %d", c.p.Bufs[b].Name, o.op)
+				}
+				if o.write && o.op != u.op {
+					break
+				}
+			}
+		}
+		if len(uses) > 0 && !c.p.Bufs[b].Resident && !uses[0].write {
+			c.bad(uses[0].op, "reads %q, which nothing has written", c.p.Bufs[b].Name)
+		}
+	}
+}
+
+// values checks that units read sharded flats between gather and reshard only.
+func (c *checker) values() {
+	live := map[int]bool{}
+	for i := range c.p.Ops {
+		op := &c.p.Ops[i]
+		switch {
+		case op.Verb == Gather && op.Note == "":
+			live[op.Args.Dst.Buf] = true
+		case op.Verb == Reshard:
+			if !live[op.Args.Src.Buf] {
+				c.bad(i, "drops values that are not gathered")
+			}
+			delete(live, op.Args.Src.Buf)
+		}
+		for _, b := range op.Args.P {
+			if b != none && c.p.Bufs[b].Kind == memory.Gathered && !live[b] {
+				c.bad(i, "reads %q outside gather and reshard", c.p.Bufs[b].Name)
+			}
+		}
+	}
+	if len(live) > 0 {
+		c.bad(len(c.p.Ops)-1, "the plan ends with %d flats still gathered", len(live))
+	}
+}
+
+// places checks the transient arena stretch by stretch: each buffer there starts after all uses of the one before.
+func (c *checker) places() {
+	var order []int
+	for i := range c.p.Bufs {
+		b := &c.p.Bufs[i]
+		if b.Resident || b.First < 0 {
+			continue
+		}
+		if b.Off+alignUp(b.Bytes()) > c.p.Transient {
+			c.bad(b.First, "%q lies outside the arena", b.Name)
+			return
+		}
+		order = append(order, i)
+	}
+	slices.SortFunc(order, func(x, y int) int { return cmp.Compare(c.p.Bufs[x].First, c.p.Bufs[y].First) })
+	u := newUsers(c.p)
+	holder := make([]int, len(u.cuts))
+	for i := range holder {
+		holder[i] = none
+	}
+	for _, i := range order {
+		b := &c.p.Bufs[i]
+		k, _ := slices.BinarySearch(u.cuts, b.Off)
+		for end := b.Off + alignUp(b.Bytes()); k < len(u.cuts) && u.cuts[k] < end; k++ {
+			if o := holder[k]; o != none {
+				for _, x := range c.uses[o] {
+					if !c.before(x.op, b.First) {
+						c.bad(b.First, "%q takes bytes of %q before line %d is done with them", b.Name, c.p.Bufs[o].Name, x.op)
+					}
+				}
+			}
+			holder[k] = i
+		}
+	}
+}
+
+// training checks reduces and updates.
+func (c *checker) training() {
+	want := c.p.Windows.Count
+	if c.p.Mesh.Size(shard.Shards) == 1 && want == 1 {
+		want = 0
+	}
+	norm := none
+	reduced, lastReduce, updated := map[int]int{}, map[int]int{}, map[int]int{}
+	for i := range c.p.Ops {
+		switch op := &c.p.Ops[i]; op.Verb {
+		case Reduce:
+			if op.Axis == shard.Shards {
+				reduced[op.Flat]++
+			}
+			lastReduce[op.Flat] = i
+		case Norm:
+			norm = i
+		case Update:
+			updated[op.Flat]++
+			if norm == none || !c.before(norm, i) {
+				c.bad(i, "updates before the norm is known")
+			}
+			if r, ok := lastReduce[op.Flat]; ok && !c.before(r, i) {
+				c.bad(i, "updates before the last reduce, line %d", r)
+			}
+		}
+	}
+	for f := range c.p.infos {
+		info := &c.p.infos[f]
+		times := 1
+		if !info.trainable() || info.fullLen == 0 {
+			times = 0
+		}
+		if updated[f] != times || reduced[f] != times*want {
+			c.bad(len(c.p.Ops)-1, "flat %s is reduced %d times (want %d) and updated %d times (want %d)", info.Name, reduced[f], times*want, updated[f], times)
+		}
+	}
+}

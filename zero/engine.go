@@ -1,0 +1,221 @@
+package zero
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"zeroshard/collectives"
+	"zeroshard/device"
+	"zeroshard/kernels"
+	"zeroshard/memory"
+	"zeroshard/models"
+	"zeroshard/optim"
+	"zeroshard/prng"
+	"zeroshard/shard"
+)
+
+// Config is what one rank's engine is made of. All is needed but Clip.
+type Config struct {
+	Rank      int
+	Program   *Program
+	Model     models.Model
+	Optimizer optim.Optimizer
+	Device    device.Device
+	Arena     *memory.Arena // over Device
+	Net       kernels.Net   // Net and Vector serve the compute lane
+	Vector    kernels.Vector
+	Groups    map[shard.Axis]collectives.Group // axes shard, replicate, world
+	Key       prng.Key                         // of the run: dropout
+	Clip      float64                          // global norm to clip to; 0 = off
+}
+
+// Batch is one leaf on the host: Shape.Rows() tokens, and as many targets (< 0 does not count).
+type Batch struct{ Tokens, Targets []int32 }
+
+// Engine runs the plans of one rank.
+//
+// It is an issuer: it walks a plan's list and hands each op to the stream of its lane behind the op's waits, then waits for the
+// streams. All decisions were made by Compile; all memory was reserved and every task built in New, so a step allocates nothing.
+//
+// An error on any op sticks: it aborts the groups, so that peers return instead of waiting, and the engine is of no use after.
+type Engine struct {
+	cfg     Config
+	mem     arenas
+	streams [lanes]device.Stream
+	train   *exec
+	eval    *exec
+	logits  *exec
+
+	mu     sync.Mutex
+	failed error // the first failure
+}
+
+type arenas struct{ resident, transient device.Mem }
+
+// New reserves the program's memory, builds its tasks and agrees with the other ranks that all have the same program.
+// Parameters and state are zero.
+func New(ctx context.Context, cfg Config) (*Engine, error) {
+	pr := cfg.Program
+	if pr.Train.Options.Precision != FP32 {
+		return nil, fmt.Errorf("%w: precision %v can be planned but not run yet: use fp32", ErrOptions, pr.Train.Options.Precision)
+	}
+	for _, p := range pr.Plans() {
+		if err := p.Check(); err != nil {
+			return nil, err
+		}
+	}
+	e := &Engine{cfg: cfg}
+	if err := e.agree(ctx); err != nil {
+		e.abort(err)
+		return nil, err
+	}
+	if err := e.reserve(); err != nil {
+		e.abort(err)
+		return nil, errors.Join(err, cfg.Arena.Close())
+	}
+	for l := range Host {
+		s, err := cfg.Device.NewStream(l.String())
+		if err != nil {
+			e.abort(err)
+			return nil, errors.Join(err, cfg.Arena.Close())
+		}
+		e.streams[l] = s
+	}
+	e.train, e.eval, e.logits = newExec(e, pr.Train), newExec(e, pr.Eval), newExec(e, pr.Logits)
+	return e, nil
+}
+
+// scratchUser is a kernels backend that takes its scratch from the engine's arena.
+type scratchUser interface{ UseScratch(device.Mem) }
+
+// reserve takes all device memory that the engine will ever use.
+func (e *Engine) reserve() (err error) {
+	a, pr := e.cfg.Arena, e.cfg.Program
+	if e.mem.resident, err = a.Reserve("resident", pr.Train.Resident); err != nil {
+		return err
+	}
+	if e.mem.transient, err = a.Reserve("transient", pr.Transient); err != nil {
+		return err
+	}
+	if pr.Scratch > 0 {
+		m, err := a.Reserve("kernel scratch", pr.Scratch)
+		if err != nil {
+			return err
+		}
+		if u, ok := e.cfg.Net.(scratchUser); ok {
+			u.UseScratch(m)
+		}
+		a.Begin(memory.Span{Kind: memory.Workspace, Name: "kernel scratch", Bytes: pr.Scratch})
+	}
+	if pr.Workspace > 0 {
+		if _, err = a.Reserve("transport", pr.Workspace); err != nil {
+			return err
+		}
+		a.Begin(memory.Span{Kind: memory.Communication, Name: "transport", Bytes: pr.Workspace})
+	}
+	for i := range pr.Train.Bufs {
+		if b := &pr.Train.Bufs[i]; b.Resident {
+			a.Begin(memory.Span{Kind: b.Kind, Name: b.Name, Bytes: b.Bytes()})
+		}
+	}
+	return nil
+}
+
+// Program returns what the engine runs.
+func (e *Engine) Program() *Program { return e.cfg.Program }
+
+// Rank is the engine's place in the world.
+func (e *Engine) Rank() int { return e.cfg.Rank }
+
+// Step trains on one global batch. micro holds this rank's leaves by slot (Plan.Leaves); entries of slots without a leaf are not
+// looked at. All ranks must call it with the same h.
+func (e *Engine) Step(ctx context.Context, micro []Batch, h optim.Hyper) (Stats, error) {
+	x := e.train
+	if err := x.load(ctx, micro); err != nil {
+		return Stats{}, err
+	}
+	x.step, x.hyper = h.Step, h
+	if err := x.run(); err != nil {
+		return Stats{}, err
+	}
+	return x.stats(), nil
+}
+
+// Eval computes the loss of one pass over the evaluation plan's leaves, which are in micro as in Step.
+func (e *Engine) Eval(ctx context.Context, micro []Batch) (Loss, error) {
+	x := e.eval
+	if err := x.load(ctx, micro); err != nil {
+		return Loss{}, err
+	}
+	if err := x.run(); err != nil {
+		return Loss{}, err
+	}
+	return x.loss(), nil
+}
+
+// Logits computes the logits that follow the last of at most Seq tokens. Every rank must call it; rank 0 alone gets them, the others nil.
+// The slice is good until the next call.
+func (e *Engine) Logits(ctx context.Context, tokens []int32) ([]float32, error) {
+	x := e.logits
+	rows := x.p.Options.Shape.Rows()
+	if len(tokens) == 0 || len(tokens) > rows {
+		return nil, fmt.Errorf("%w: %d tokens: between 1 and %d are needed", ErrBatch, len(tokens), rows)
+	}
+	b := Batch{Tokens: make([]int32, rows), Targets: make([]int32, rows)}
+	copy(b.Tokens, tokens)
+	for i := range b.Targets {
+		b.Targets[i] = -1
+	}
+	b.Targets[len(tokens)-1] = 0
+	if err := x.load(ctx, []Batch{b}); err != nil {
+		return nil, err
+	}
+	if err := x.run(); err != nil {
+		return nil, err
+	}
+	if x.leaves[0] == none {
+		return nil, nil
+	}
+	return x.host32, nil
+}
+
+// Err is the failure that ended the engine, or nil.
+func (e *Engine) Err() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.failed
+}
+
+// Fail records the first failure and wakes the peers.
+func (e *Engine) Fail(err error) error {
+	e.mu.Lock()
+	if e.failed == nil {
+		e.failed = err
+	}
+	e.mu.Unlock()
+	e.abort(err)
+	return err
+}
+
+func (e *Engine) abort(cause error) {
+	for _, g := range e.cfg.Groups {
+		g.Abort(cause)
+	}
+}
+
+// Close ends the engine: its groups, its memory, its device.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	if e.failed == nil {
+		e.failed = ErrClosed
+	}
+	e.mu.Unlock()
+	var errs []error
+	for _, g := range e.cfg.Groups {
+		errs = append(errs, g.Close())
+	}
+	errs = append(errs, e.cfg.Arena.Close(), e.cfg.Device.Close())
+	return errors.Join(errs...)
+}

@@ -1,0 +1,194 @@
+package zero
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"zeroshard/device"
+	"zeroshard/internal/invariants"
+	"zeroshard/memory"
+	"zeroshard/optim"
+)
+
+// exec is one plan made ready to run on one rank: a task for every op, and what changes from run to run.
+type exec struct {
+	e      *Engine
+	p      *Plan
+	leaves []int // by slot; -1 for none
+	tasks  []task
+	done   []device.Event
+
+	// of the run at hand
+	ctx   context.Context
+	micro []Batch
+	step  int
+	hyper optim.Hyper
+
+	// results on the host
+	host64 []uint64
+	host32 []float32
+	index  []int // by leaf: its scalars in host64
+}
+
+// task is an op of a plan on a rank.
+type task struct {
+	label    string
+	run      func() error // on the op's stream; nil for bookkeeping
+	dst, src []device.Buffer
+	feed     int // slot whose batch is copied to dst, or -1
+	starts   []memory.Span
+	ends     []memory.Span
+}
+
+func newExec(e *Engine, p *Plan) *exec {
+	x := &exec{e: e, p: p, leaves: p.Leaves(e.cfg.Rank), tasks: make([]task, len(p.Ops)), done: make([]device.Event, len(p.Ops)),
+		ctx: context.Background()}
+	x.index = x.leafIndex()
+	starts, ends := p.byOp()
+	for i := range p.Ops {
+		t := &x.tasks[i]
+		t.label, t.feed = p.Line(i), none
+		for _, b := range starts[i] {
+			t.starts = append(t.starts, p.span(b))
+		}
+		for _, b := range ends[i] {
+			t.ends = append(t.ends, p.span(b))
+		}
+		if p.Ops[i].Lane != Host {
+			t.run = x.guard(i, x.build(i, t))
+		}
+	}
+	return x
+}
+
+func (p *Plan) span(buf int) memory.Span {
+	b := &p.Bufs[buf]
+	return memory.Span{Kind: b.Kind, Name: b.Name, Bytes: b.Bytes()}
+}
+
+// guard turns an op's error or panic into an *OpError and wakes the peers at once.
+func (x *exec) guard(i int, f func() error) func() error {
+	return func() (err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				err = &device.PanicError{Label: x.tasks[i].label, Value: v, Stack: debug.Stack()}
+			}
+			if err != nil {
+				err = x.e.Fail(&OpError{Rank: x.e.cfg.Rank, Step: x.step, Line: i, Op: x.tasks[i].label, Err: err})
+			}
+		}()
+		return f()
+	}
+}
+
+// load takes the batches of a run.
+func (x *exec) load(ctx context.Context, micro []Batch) error {
+	if err := x.e.Err(); err != nil {
+		return err
+	}
+	rows := x.p.Options.Shape.Rows()
+	if len(micro) != len(x.leaves) {
+		return x.e.Fail(fmt.Errorf("%w: rank %d got %d micro-batches, its plan has %d slots", ErrBatch, x.e.cfg.Rank, len(micro), len(x.leaves)))
+	}
+	for slot, leaf := range x.leaves {
+		if b := micro[slot]; leaf != none && (len(b.Tokens) != rows || len(b.Targets) != rows) {
+			return x.e.Fail(fmt.Errorf("%w: micro-batch %d has %d tokens and %d targets, both must be %d", ErrBatch, leaf, len(b.Tokens), len(b.Targets), rows))
+		}
+	}
+	x.ctx, x.micro = ctx, micro
+	return nil
+}
+
+// run issues the plan and waits for it: the whole executor.
+func (x *exec) run() error {
+	for i := range x.p.Ops {
+		op, t := &x.p.Ops[i], &x.tasks[i]
+		for _, s := range t.starts {
+			x.e.cfg.Arena.Begin(s)
+		}
+		if op.Lane != Host {
+			s := x.e.streams[op.Lane]
+			for _, d := range op.After {
+				s.Wait(x.done[d])
+			}
+			s.Do(t.label, t.run)
+			x.copies(s, t)
+			x.done[i] = s.Record()
+		}
+		for _, s := range t.ends {
+			x.e.cfg.Arena.End(s)
+		}
+		if invariants.Enabled {
+			x.poison(i)
+		}
+	}
+	return x.sync()
+}
+
+// copies appends an op's copies between host and device to its stream.
+func (x *exec) copies(s device.Stream, t *task) {
+	if t.feed != none && x.leaves[t.feed] != none {
+		b := &x.micro[t.feed]
+		t.src[0], t.src[1] = device.Host(b.Tokens), device.Host(b.Targets)
+	}
+	for k := range t.dst {
+		if t.src[k].Len == 0 {
+			continue
+		}
+		if err := x.e.cfg.Device.Copy(s, t.dst[k], t.src[k]); err != nil {
+			s.Do(t.label, func() error { return x.e.Fail(err) })
+		}
+	}
+}
+
+// sync waits for all lanes and returns what ended the run: this rank's own failure before what peers told it.
+func (x *exec) sync() error {
+	for l := range Host {
+		err := x.e.streams[l].Sync()
+		var op *OpError
+		if err != nil && !errors.As(err, &op) {
+			err = x.e.Fail(&OpError{Rank: x.e.cfg.Rank, Step: x.step, Line: none, Op: "on lane " + l.String(), Err: err})
+		}
+	}
+	return x.e.Err()
+}
+
+// poison fills buffers that die with op i, behind all their users, so that a late reader meets NaN. Under -tags invariants only.
+func (x *exec) poison(i int) {
+	for b := range x.p.Bufs {
+		buf := &x.p.Bufs[b]
+		if buf.Resident || buf.Last != i {
+			continue
+		}
+		last := none
+		for j := buf.First; j <= i; j++ {
+			x.p.Ops[j].uses(func(u int, _ bool) {
+				if u == b && x.p.Ops[j].Lane != Host {
+					last = j
+				}
+			})
+		}
+		s := x.e.streams[x.p.Ops[last].Lane]
+		for j := buf.First; j < last; j++ {
+			x.p.Ops[j].uses(func(u int, _ bool) {
+				if u == b && x.p.Ops[j].Lane != Host && x.p.Ops[j].Lane != x.p.Ops[last].Lane {
+					s.Wait(x.done[j])
+				}
+			})
+		}
+		raw := x.buffer(Ref{Buf: b}).Raw()
+		s.Do("poison "+buf.Name, func() error {
+			for k := range raw {
+				raw[k] = 0xff
+			}
+			return nil
+		})
+		x.done[last] = s.Record()
+	}
+}
+
+func (x *exec) buffer(r Ref) device.Buffer {
+	return x.p.buffer(r, x.e.cfg.Rank, x.e.mem.resident, x.e.mem.transient)
+}

@@ -1,0 +1,77 @@
+package zero
+
+import (
+	"errors"
+	"fmt"
+
+	"zeroshard/collectives"
+	"zeroshard/device"
+	"zeroshard/models"
+)
+
+// Options say how a plan is compiled. The zero value of each field but Leaves and Shape is a sensible default.
+type Options struct {
+	// Mode is what the plan is for: training steps, evaluation, logits. Bits: unchanged.
+	Mode models.Mode
+	// Leaves is M, the micro-batches of one step over all ranks. Bits: changed.
+	Leaves int
+	// Shape is the shape of one leaf. Bits: changed.
+	Shape models.Shape
+	// Precision is the dtypes of a step; the zero value is fp32. Bits: changed.
+	Precision Precision
+	// States names the optimizer's values per element (optim.Optimizer.States). Bits: changed.
+	States []string
+	// Prefetch is how many compute ops ahead of its use a flat is gathered: 0 gathers just before the use. Bits: unchanged.
+	Prefetch int
+	// Recompute is activation checkpointing: 0 saves all, 1 recomputes every unit's saved values in backward, n those of
+	// every n-th unit. Bits: unchanged.
+	Recompute int
+	// Window is the number of leaves that a rank folds itself before it sends, a power of two; 0 is the largest that
+	// adds no idle leaf. Only replicated gradients have windows above 1. Bits: unchanged.
+	Window int
+	// KeepLast leaves a flat gathered over one op that does not read it, so the last block is gathered once. Bits: unchanged.
+	KeepLast bool
+	// Workspace is the staging bytes that the transport asks for (collectives.Group.Workspace); nil is none. Bits: unchanged.
+	Workspace func(v collectives.Verb, bytes int64) int64
+	// Scratch is the bytes that the kernels ask for (kernels.Net.Scratch). Bits: unchanged.
+	Scratch int64
+}
+
+func (o *Options) withDefaults() Options {
+	d := *o
+	if d.Precision == (Precision{}) {
+		d.Precision = FP32
+	}
+	return d
+}
+
+// Validate reports all faults at once.
+func (o Options) Validate() error {
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrOptions}, args...)...))
+	}
+	if o.Leaves < 1 {
+		bad("%d micro-batches in a step: at least 1 is needed", o.Leaves)
+	}
+	if o.Shape.Batch < 1 || o.Shape.Seq < 1 {
+		bad("a micro-batch of %d sequences of %d tokens: both must be at least 1", o.Shape.Batch, o.Shape.Seq)
+	}
+	if o.Prefetch < 0 {
+		bad("prefetch %d: it cannot be negative", o.Prefetch)
+	}
+	if o.Recompute < 0 {
+		bad("recompute %d: use 0 (none), 1 (all) or n (every n-th unit)", o.Recompute)
+	}
+	errs = append(errs, o.withDefaults().Precision.Validate())
+	return errors.Join(errs...)
+}
+
+// gradWindow is the window that the options allow for gradients that rest whole or sharded: sums of 16-bit gradients are kept
+// in fp32 on the owner alone, so there a rank sends every leaf.
+func (o *Options) gradWindow(sharded bool) int {
+	if sharded || o.Mode != models.Train || o.Precision.Reduce != device.F32 {
+		return 1
+	}
+	return o.Window
+}

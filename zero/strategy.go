@@ -1,0 +1,103 @@
+package zero
+
+import (
+	"errors"
+	"fmt"
+
+	"zeroshard/device"
+	"zeroshard/shard"
+)
+
+// Rest says where a kind of state rests between uses: sharded over a mesh axis ("" = a whole copy on every rank), in a
+// tier ("" = device memory).
+type Rest struct {
+	Over shard.Axis
+	Tier string
+}
+
+// Strategy is a row: where parameters, gradients and optimizer state rest.
+type Strategy struct {
+	Name               string
+	Param, Grad, Optim Rest
+}
+
+// Stages are the ZeRO stages: DDP, then optimizer state, gradients and parameters sharded (arXiv 1910.02054: P_os, P_os+g,
+// P_os+g+p).
+var Stages = [...]Strategy{
+	{Name: "stage0"},
+	{Name: "stage1", Optim: Rest{Over: shard.Shards}},
+	{Name: "stage2", Optim: Rest{Over: shard.Shards}, Grad: Rest{Over: shard.Shards}},
+	{Name: "stage3", Optim: Rest{Over: shard.Shards}, Grad: Rest{Over: shard.Shards}, Param: Rest{Over: shard.Shards}},
+}
+
+// Stage returns the strategy of a ZeRO stage, or an error that names the stages there are.
+func Stage(n int) (Strategy, error) {
+	if n < 0 || n >= len(Stages) {
+		return Strategy{}, fmt.Errorf("%w: there is no stage %d: use 0 (nothing sharded), 1 (optimizer state), 2 (and gradients) or 3 (and parameters)", ErrStrategy, n)
+	}
+	return Stages[n], nil
+}
+
+// Validate reports all faults of a strategy at once.
+func (s Strategy) Validate() error {
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%w %s: "+format, append([]any{ErrStrategy, s.Name}, args...)...))
+	}
+	for _, r := range []struct {
+		what string
+		rest Rest
+	}{{"parameters", s.Param}, {"gradients", s.Grad}, {"optimizer state", s.Optim}} {
+		if r.rest.Over != shard.None && r.rest.Over != shard.Shards {
+			bad("%s cannot be sharded over axis %q, only over %q", r.what, r.rest.Over, shard.Shards)
+		}
+		if r.rest.Tier != "" {
+			bad("%s cannot rest in tier %q yet: offload is not built", r.what, r.rest.Tier)
+		}
+	}
+	if s.Param.Over != "" && s.Grad.Over == "" {
+		bad("sharded parameters need sharded gradients")
+	}
+	if s.Grad.Over != "" && s.Optim.Over == "" {
+		bad("sharded gradients need sharded optimizer state")
+	}
+	return errors.Join(errs...)
+}
+
+// row returns the strategy that a flat follows. Kept flats keep whole values, so where the strategy shards parameters they follow
+// the row above it; frozen ones have values only.
+func (s Strategy) row(f *shard.Flat) Strategy {
+	if f.Class == shard.Kept {
+		s.Param.Over = shard.None
+	}
+	return s
+}
+
+// Precision is the dtypes of a training step; the casts follow from these three words.
+type Precision struct {
+	Compute device.DType // parameters as units read them, and activations
+	Reduce  device.DType // gradients as they are sent and rest
+	Master  device.DType // weights as the optimizer updates them
+}
+
+// FP32 and BF16 are the usual ones: 16 bytes of model state a parameter with AdamW (4+4+8, and 2+2+12).
+var (
+	FP32 = Precision{device.F32, device.F32, device.F32}
+	BF16 = Precision{device.BF16, device.BF16, device.F32}
+)
+
+func (p Precision) String() string {
+	return fmt.Sprintf("compute=%v reduce=%v master=%v", p.Compute, p.Reduce, p.Master)
+}
+
+// Validate reports what cannot be planned.
+func (p Precision) Validate() error {
+	ok := func(d device.DType) bool { return d == device.F32 || d == device.BF16 || d == device.F16 }
+	if !ok(p.Compute) || !ok(p.Reduce) || p.Master != device.F32 {
+		return fmt.Errorf("%w: precision %v: compute and reduce are fp32, bf16 or fp16, master is fp32", ErrOptions, p)
+	}
+	if (p.Compute == device.F32) != (p.Reduce == device.F32) {
+		return fmt.Errorf("%w: precision %v: compute and reduce must both be fp32 or both be 16-bit", ErrOptions, p)
+	}
+	return nil
+}
