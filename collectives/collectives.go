@@ -31,9 +31,11 @@ type Group interface {
 	ReduceScatter(ctx context.Context, s device.Stream, r Reduction) error
 	// Workspace is bytes of staging that a call with n bytes of full buffer needs (none in process). Pure.
 	Workspace(v Verb, n int64) int64
-	// Abort makes every pending and later call on every rank fail with an *AbortError that holds cause. The first cause stays.
+	// Abort makes every later call on every rank fail with an *AbortError that holds cause, and every pending one that some rank
+	// has not made yet. (A call that all ranks have made ends the same way on all of them.) The first cause stays. A ctx that
+	// ends aborts with its cause.
 	Abort(cause error)
-	// Close ends this rank's end. Peers' later calls fail.
+	// Close ends this rank's end. Calls of peers that this rank has not made fail, those of this rank with ErrClosed.
 	Close() error
 }
 

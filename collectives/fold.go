@@ -1,7 +1,9 @@
 package collectives
 
 import (
+	"fmt"
 	"math/bits"
+	"strings"
 
 	"zeroshard/device"
 )
@@ -76,6 +78,23 @@ const (
 	OutSlot
 	Temp
 )
+
+func (x Operand) String() string {
+	return fmt.Sprintf("%s%d", [...]string{"nothing", "part", "in", "out", "tmp"}[x.From], x.I)
+}
+
+// String is the program, one operation a line.
+func (f *Fold) String() string {
+	var b strings.Builder
+	for _, op := range f.Ops {
+		fmt.Fprintf(&b, "  %v = %v", op.Dst, op.A)
+		if op.B.From != Nothing {
+			fmt.Fprintf(&b, " + %v", op.B)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
 
 // Chunk is the number of elements that Run adds at a time: three operands of 16 KiB fit in the first cache or nearly.
 const Chunk = 4096

@@ -65,13 +65,17 @@ func (e *end) AllGather(ctx context.Context, _ device.Stream, dst, src device.Bu
 		return err
 	}
 	to, n := dst.Raw(), int(src.Bytes())
-	if to == nil {
+	if n == 0 || to == nil {
 		return nil
 	}
-	// Everyone starts with its own piece and goes round, so that peers read different pieces at a time.
+	// Everyone starts with its own piece and goes round, so that peers read different pieces at a time. The own one may lie in
+	// its place already: then it must not be written, for peers are reading it.
 	for i := range e.posts {
 		r := (e.rank + i) % len(e.posts)
-		copy(to[r*n:(r+1)*n], e.posts[r].src.Raw())
+		place, from := to[r*n:(r+1)*n], e.posts[r].src.Raw()
+		if from != nil && &place[0] != &from[0] {
+			copy(place, from)
+		}
 	}
 	return nil
 }

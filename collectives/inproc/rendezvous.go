@@ -52,8 +52,9 @@ func newRendezvous(size int) *rendezvous {
 
 // abort breaks the rendezvous. The first fault stays.
 func (m *rendezvous) abort(rank int, cause error) {
-	if m.fault.CompareAndSwap(nil, &collectives.AbortError{Rank: rank, Cause: cause}) {
-		m.word.Or(brokenBit)
+	first := m.fault.CompareAndSwap(nil, &collectives.AbortError{Rank: rank, Cause: cause})
+	m.word.Or(brokenBit)
+	if first {
 		close(m.broken)
 	}
 }
