@@ -10,7 +10,7 @@ import (
 // gradients compares gradients with finite differences of the training loss (so dropout is part of it: its masks follow from
 // the key). For each parameter the loss is taken along random directions of signs. fp32 noise in the loss bounds what
 // can be seen, so a difference counts when it passes both 2 % of the gradient's size along such a direction and the noise.
-func (x suite) gradients(t *testing.T) {
+func (x suite) gradients(t testing.TB) {
 	const directions = 4
 	l := x.leaf()
 	r, err := l.Train()
@@ -32,7 +32,7 @@ func (x suite) gradients(t *testing.T) {
 	}
 }
 
-func (l *Leaf) lossAlong(t *testing.T, name string, signs []float32, h float64) float64 {
+func (l *Leaf) lossAlong(t testing.TB, name string, signs []float32, h float64) float64 {
 	moved := *l
 	moved.Params = map[string][]float32{}
 	for n, v := range l.Params {

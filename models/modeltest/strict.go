@@ -39,7 +39,8 @@ func (l *Leaf) memory(n int) *guarded {
 func (m *guarded) len() int          { return len(m.all) - 2*guard }
 func (m *guarded) values() []float32 { return m.all[guard : len(m.all)-guard] }
 
-func (m *guarded) buffer() device.Buffer { return device.Host(m.values()) }
+// buffer lets a write outside the window reach the guards.
+func (m *guarded) buffer() device.Buffer { return device.Host(m.all).Slice(guard, len(m.all)-guard) }
 
 func (m *guarded) set(v float32) {
 	for i := range m.values() {
