@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"zeroshard/models"
 	"zeroshard/prng"
 )
 
@@ -11,7 +12,7 @@ import (
 // the key). For each parameter the loss is taken along random directions of signs. fp32 noise in the loss bounds what
 // can be seen, so a difference counts when it passes both 2 % of the gradient's size along such a direction and the noise.
 func (x suite) gradients(t testing.TB) {
-	const directions = 4
+	const directions = 3
 	l := x.leaf()
 	r, err := l.Train()
 	if err != nil {
@@ -43,11 +44,11 @@ func (l *Leaf) lossAlong(t testing.TB, name string, signs []float32, h float64) 
 		v[i] = l.Params[name][i] + float32(h*float64(signs[i]))
 	}
 	moved.Params[name] = v
-	r, err := moved.Train()
-	if err != nil {
+	r := moved.begin(models.Train) // Train and not Eval: dropout is on
+	if err := r.forward(); err != nil {
 		t.Fatal(err)
 	}
-	return r.Loss
+	return r.loss[0]
 }
 
 // directionOf is n random signs.
