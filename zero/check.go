@@ -26,7 +26,7 @@ func (p *Plan) Check() error {
 		c.hazards()
 		c.values()
 		c.places()
-		if p.Mode == models.Train {
+		if p.Options.Mode == models.Train {
 			c.training()
 		}
 	}
@@ -191,8 +191,8 @@ func (c *checker) training() {
 			}
 		}
 	}
-	for f := range c.p.infos {
-		info := &c.p.infos[f]
+	for f := range c.p.model.flats {
+		info := &c.p.model.flats[f]
 		times := 1
 		if !info.trainable() || info.fullLen == 0 {
 			times = 0

@@ -19,15 +19,12 @@ import (
 //	updates   square, norm, update, publish                           (reads Strategy.Optim × Param)
 //	place     lifetimes → places → waits
 type compiler struct {
-	layout *shard.Layout
-	mesh   shard.Mesh
-	o      Options
-	win    shard.Windows
-	units  []unitInfo
-	flats  []flatInfo
-	bufs   []Buf
-	specs  map[string][]string // spec → parameters in the model's order
-	err    error
+	resolved
+	mesh shard.Mesh
+	o    Options
+	win  shard.Windows
+	bufs []Buf
+	err  error
 }
 
 // unitInfo is a unit with the flats that it reads.
@@ -64,13 +61,11 @@ func Compile(l *shard.Layout, m models.Model, s Strategy, mesh shard.Mesh, o Opt
 	if err := errors.Join(s.Validate(), o.Validate()); err != nil {
 		return nil, err
 	}
-	c := &compiler{layout: l, mesh: mesh, o: o.withDefaults()}
+	c := &compiler{resolved: resolved{layout: l}, mesh: mesh, o: o.withDefaults()}
 	if err := errors.Join(c.windows(s), c.resolve(m)); err != nil {
 		return nil, err
 	}
 	c.residents(s)
-	resident := len(c.bufs)
-
 	ops := c.base()
 	ops = c.gathers(ops)
 	ops = c.prefetch(ops)
@@ -81,7 +76,7 @@ func Compile(l *shard.Layout, m models.Model, s Strategy, mesh shard.Mesh, o Opt
 	if c.err != nil {
 		return nil, c.err
 	}
-	p := c.plan(s, ops, resident)
+	p := &Plan{Strategy: s, Mesh: mesh, Windows: c.win, Options: c.o, Ops: ops, Bufs: c.bufs, model: &c.resolved}
 	p.place()
 	p.wait()
 	return p, nil

@@ -87,7 +87,7 @@ func (p *Plan) flops(op *Op) int64 {
 	if !op.compute() {
 		return 0
 	}
-	f := p.unitInfos[op.Unit].sizes.Flops
+	f := p.model.units[op.Unit].sizes.Flops
 	switch op.Verb {
 	case Backward:
 		return 2 * f
@@ -146,7 +146,7 @@ func (p *Plan) WireMax() (t Traffic) {
 			seen[c] = true
 			t = t.max(p.Wire(r))
 		}
-		if p.Mode == models.Train && p.evenWindows() {
+		if p.Options.Mode == models.Train && p.evenWindows() {
 			break
 		}
 	}

@@ -169,10 +169,10 @@ func (o *Op) compute() bool {
 func (o *Op) label(p *Plan) string {
 	s := fmt.Sprintf("%-7s %-14s", o.Lane, o.Verb)
 	if o.Unit != none {
-		s += " " + p.units[o.Unit]
+		s += " " + p.model.units[o.Unit].Name()
 	}
 	if o.Flat != none {
-		s += " " + p.flats[o.Flat]
+		s += " " + p.model.flats[o.Flat].Name
 	}
 	if o.Slot != none {
 		s += fmt.Sprintf(" mb%d", o.Win*p.Windows.Size+o.Slot)

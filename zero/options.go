@@ -15,6 +15,8 @@ type Options struct {
 	Mode models.Mode
 	// Leaves is M, the micro-batches of one step over all ranks. Bits: changed.
 	Leaves int
+	// EvalLeaves is the micro-batches of one evaluation pass of a program; 0 is 1. Bits: unchanged.
+	EvalLeaves int
 	// Shape is the shape of one leaf. Bits: changed.
 	Shape models.Shape
 	// Precision is the dtypes of a step; the zero value is fp32. Bits: changed.

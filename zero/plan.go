@@ -17,7 +17,6 @@ import (
 // Ops of one lane run in list order, at the same time as other lanes; Op.After names the ops of other lanes that must be done
 // before. There is no other synchronisation, so what overlaps can be read off the text.
 type Plan struct {
-	Mode      models.Mode
 	Strategy  Strategy
 	Mesh      shard.Mesh
 	Windows   shard.Windows // of one replica
@@ -27,25 +26,15 @@ type Plan struct {
 	Resident  int64 // bytes of the resident arena
 	Transient int64 // bytes of the transient arena that this plan needs
 
-	layout    *shard.Layout
-	nResident int
-	units     []string
-	flats     []string
-	infos     []flatInfo
-	specs     map[string][]string // spec → parameters in the model's order
-	unitInfos []unitInfo
+	model *resolved
 }
 
-func (c *compiler) plan(s Strategy, ops []Op, resident int) *Plan {
-	p := &Plan{Mode: c.o.Mode, Strategy: s, Mesh: c.mesh, Windows: c.win, Options: c.o, Ops: ops, Bufs: c.bufs,
-		layout: c.layout, nResident: resident, infos: c.flats, unitInfos: c.units, specs: c.specs}
-	for _, u := range c.units {
-		p.units = append(p.units, u.Name())
-	}
-	for _, f := range c.flats {
-		p.flats = append(p.flats, f.Name)
-	}
-	return p
+// resolved is a model on a layout: what its units read and what rests for its flats.
+type resolved struct {
+	layout *shard.Layout
+	units  []unitInfo
+	flats  []flatInfo
+	specs  map[string][]string // spec → parameters in the model's order
 }
 
 // Line is op i as the plan prints it.
@@ -68,7 +57,7 @@ func (p *Plan) Line(i int) string {
 func (p *Plan) Header() string {
 	o := &p.Options
 	var b strings.Builder
-	fmt.Fprintf(&b, "plan %s  strategy %s  mesh %v\n", p.Mode, p.Strategy.Name, p.Mesh)
+	fmt.Fprintf(&b, "plan %s  strategy %s  mesh %v\n", p.Options.Mode, p.Strategy.Name, p.Mesh)
 	fmt.Fprintf(&b, "leaves %d of %d×%d tokens  windows %d of %d  prefetch %d  recompute %s\n", o.Leaves, o.Shape.Batch, o.Shape.Seq,
 		p.Windows.Count, p.Windows.Size, o.Prefetch, recomputeWord(o.Recompute))
 	fmt.Fprintf(&b, "precision %v  states %s\n", o.Precision, strings.Join(o.States, ","))
@@ -113,7 +102,7 @@ func (p *Plan) Buffers() string {
 // SHA256 identifies the plan: ranks with equal hashes do the same calls on the same sizes at the same places.
 func (p *Plan) SHA256() string {
 	h := sha256.New()
-	for _, f := range p.infos {
+	for _, f := range p.model.flats {
 		fmt.Fprintf(h, "%s %d %d\n", f.Name, f.shardLen, f.fullLen)
 	}
 	h.Write([]byte(p.Text()))
@@ -125,7 +114,7 @@ func (p *Plan) SHA256() string {
 func (p *Plan) Leaves(rank int) []int {
 	var out []int
 	base, member := 0, rank
-	if p.Mode == models.Train {
+	if p.Options.Mode == models.Train {
 		member = p.Mesh.Coord(rank, shard.Shards)
 		base = p.Mesh.Coord(rank, shard.Replicate) * p.Windows.Leaves
 	}
@@ -149,7 +138,7 @@ func (p *Plan) view(r Ref, rank int) (lo, hi int) {
 	if r.Cut == Whole {
 		return 0, b.Len
 	}
-	f := &p.infos[b.Flat]
+	f := &p.model.flats[b.Flat]
 	if b.Len == f.fullLen {
 		lo = p.Mesh.Coord(rank, shard.Shards) * f.shardLen
 	}
@@ -175,6 +164,3 @@ func (p *Plan) buffer(r Ref, rank int, resident, transient device.Mem) device.Bu
 	lo, hi := p.view(r, rank)
 	return device.Buffer{Mem: mem, Off: b.Off, Len: b.Len, DType: b.DType}.Slice(lo, hi)
 }
-
-// specParams lists a spec's parameters in the model's order.
-func (p *Plan) specParams(spec string) []string { return p.specs[spec] }

@@ -22,8 +22,8 @@ type Program struct {
 // snapshotChunk bounds the staging that reading state takes: 64 Ki elements a rank.
 const snapshotChunk = 64 << 10
 
-// CompileAll compiles the plans of an engine. o.Mode is ignored; evalLeaves is the leaves of one evaluation pass.
-func CompileAll(l *shard.Layout, m models.Model, s Strategy, mesh shard.Mesh, o Options, evalLeaves int) (*Program, error) {
+// CompileAll compiles the plans of an engine. o.Mode is ignored.
+func CompileAll(l *shard.Layout, m models.Model, s Strategy, mesh shard.Mesh, o Options) (*Program, error) {
 	compile := func(mode models.Mode, leaves int, shape models.Shape) (*Plan, error) {
 		o := o
 		o.Mode, o.Leaves, o.Shape = mode, leaves, shape
@@ -34,14 +34,14 @@ func CompileAll(l *shard.Layout, m models.Model, s Strategy, mesh shard.Mesh, o 
 	if pr.Train, err = compile(models.Train, o.Leaves, o.Shape); err != nil {
 		return nil, err
 	}
-	if pr.Eval, err = compile(models.Eval, max(evalLeaves, 1), o.Shape); err != nil {
+	if pr.Eval, err = compile(models.Eval, max(o.EvalLeaves, 1), o.Shape); err != nil {
 		return nil, err
 	}
 	if pr.Logits, err = compile(models.Logits, 1, models.Shape{Batch: 1, Seq: o.Shape.Seq}); err != nil {
 		return nil, err
 	}
-	for i := range pr.Train.infos {
-		pr.Chunk = max(pr.Chunk, min(pr.Train.infos[i].shardLen, snapshotChunk))
+	for i := range pr.Train.model.flats {
+		pr.Chunk = max(pr.Chunk, min(pr.Train.model.flats[i].shardLen, snapshotChunk))
 	}
 	pr.Transient = int64(pr.Chunk) * 4 * int64(mesh.Size(shard.Shards))
 	for _, p := range pr.Plans() {

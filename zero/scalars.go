@@ -52,7 +52,7 @@ func (x *exec) report(t *task, src device.Buffer) func() error {
 
 // leafIndex finds each leaf's scalars among those of all ranks.
 func (x *exec) leafIndex() []int {
-	if x.p.Mode == models.Logits {
+	if x.p.Options.Mode == models.Logits {
 		return nil
 	}
 	words := scalarWords(x.p.Windows.Slots())
@@ -165,8 +165,8 @@ func (x *exec) normLine() string {
 // tag numbers parameters from 1, in the layout's order.
 func (p *Plan) tag(param string) uint32 {
 	n := uint32(0)
-	for i := range p.infos {
-		for _, s := range p.infos[i].Segs {
+	for i := range p.model.flats {
+		for _, s := range p.model.flats[i].Segs {
 			n++
 			if s.Param.Name == param {
 				return n
@@ -178,8 +178,8 @@ func (p *Plan) tag(param string) uint32 {
 
 func (p *Plan) tagged(tag uint32) (string, bool) {
 	n := uint32(0)
-	for i := range p.infos {
-		for _, s := range p.infos[i].Segs {
+	for i := range p.model.flats {
+		for _, s := range p.model.flats[i].Segs {
 			n++
 			if n == tag {
 				return s.Param.Name, true

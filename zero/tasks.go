@@ -4,6 +4,7 @@ import (
 	"zeroshard/collectives"
 	"zeroshard/device"
 	"zeroshard/internal/exact"
+	"zeroshard/internal/invariants"
 	"zeroshard/models"
 	"zeroshard/optim"
 	"zeroshard/shard"
@@ -47,19 +48,20 @@ func (x *exec) build(i int, t *task) func() error {
 	case Update:
 		return x.update(op)
 	}
-	panic("zero: no task for " + op.Verb.String())
+	invariants.Broken("zero: no task for %v", op.Verb)
+	return nothing
 }
 
 // unit makes the call of a forward, recompute, loss or backward.
 func (x *exec) unit(op *Op, slot int) func() error {
-	u := &x.p.unitInfos[op.Unit]
+	u := &x.p.model.units[op.Unit]
 	leaf := x.leaves[slot]
 	if leaf == none {
 		return nothing
 	}
 	a := &op.Args
 	at := func(b int) device.Buffer { return x.buffer(Ref{Buf: b}) }
-	c := &models.Call{S: x.e.streams[Compute], K: x.e.cfg.Net, Shape: x.p.Options.Shape, Mode: x.p.Mode, Add: a.Add,
+	c := &models.Call{S: x.e.streams[Compute], K: x.e.cfg.Net, Shape: x.p.Options.Shape, Mode: x.p.Options.Mode, Add: a.Add,
 		In: at(a.In), Out: at(a.Out), DIn: at(a.DIn), DOut: at(a.DOut), Saved: at(a.Saved), Work: at(a.Work),
 		Tokens: at(a.Tokens), Targets: at(a.Targets)}
 	c.P, c.G = x.params(u, a.P), x.params(u, a.G)
@@ -83,15 +85,15 @@ func (x *exec) params(u *unitInfo, flats []int) []device.Buffer {
 	forward, _ := u.Reads()
 	var out []device.Buffer
 	for _, spec := range forward {
-		parts := x.p.layout.BySpec(spec)
-		for _, name := range x.p.specParams(spec) {
+		parts := x.p.model.layout.BySpec(spec)
+		for _, name := range x.p.model.specs[spec] {
 			var view device.Buffer
 			for _, f := range parts {
 				k := indexOf(u.flats, f)
 				if flats == nil || flats[k] == none {
 					continue
 				}
-				for _, seg := range x.p.infos[f].Segs {
+				for _, seg := range x.p.model.flats[f].Segs {
 					if seg.Param.Name == name {
 						view = x.buffer(Ref{Buf: flats[k]}).Slice(seg.Range.Lo, seg.Range.Hi)
 					}
@@ -120,7 +122,7 @@ func (x *exec) clear(op *Op) func() error {
 		b.Len, b.DType = 2*b.Len, device.F32
 		parts = append(parts, b)
 	} else {
-		f := &x.p.infos[op.Flat]
+		f := &x.p.model.flats[op.Flat]
 		full := x.buffer(Ref{Buf: op.Args.G[0]})
 		holes := gaps(f.Flat, f.fullLen)
 		if f.clearAll {
@@ -176,10 +178,10 @@ func (x *exec) reduce(op *Op, s device.Stream) func() error {
 
 // pieces calls f for the parts of parameters in this rank's slice of a flat: global index, segment, and the part's place in the slice.
 func (x *exec) pieces(flat int, sharded bool, f func(seg shard.Segment, lo, hi int)) {
-	info := &x.p.infos[flat]
+	info := &x.p.model.flats[flat]
 	r := shard.Range{Lo: 0, Hi: info.Len}
 	if sharded {
-		r = x.p.layout.Shard(flat, x.p.Mesh.Coord(x.e.cfg.Rank, shard.Shards), x.p.Mesh)
+		r = x.p.model.layout.Shard(flat, x.p.Mesh.Coord(x.e.cfg.Rank, shard.Shards), x.p.Mesh)
 	}
 	for seg := range info.Pieces(r) {
 		f(seg, seg.Range.Lo-r.Lo, seg.Range.Hi-r.Lo)
@@ -196,8 +198,8 @@ func (x *exec) square(op *Op) func() error {
 	}
 	var parts []part
 	k := 0
-	for f := range x.p.infos {
-		if !x.p.infos[f].trainable() {
+	for f := range x.p.model.flats {
+		if !x.p.model.flats[f].trainable() {
 			continue
 		}
 		g := x.buffer(op.Args.Ins[k])
@@ -222,7 +224,7 @@ func (x *exec) update(op *Op) func() error {
 	}
 	control := x.buffer(Ref{Buf: op.Args.In})
 	var parts []optim.Slice
-	x.pieces(op.Flat, x.p.infos[op.Flat].shardOptim, func(seg shard.Segment, lo, hi int) {
+	x.pieces(op.Flat, x.p.model.flats[op.Flat].shardOptim, func(seg shard.Segment, lo, hi int) {
 		p := optim.Slice{P: bufs[0].Slice(lo, hi), G: bufs[1].Slice(lo, hi), Control: control, Decay: !seg.Param.NoDecay}
 		for _, st := range bufs[2:] {
 			p.States = append(p.States, st.Slice(lo, hi))

@@ -14,11 +14,11 @@ const Master = -1
 // State is a place where a parameter's values rest.
 func (e *Engine) state(name string, state int) (flat int, seg shard.Segment, buf int, sharded bool, err error) {
 	p := e.train.p
-	flat, k, ok := p.layout.Lookup(name)
+	flat, k, ok := p.model.layout.Lookup(name)
 	if !ok {
 		return 0, seg, 0, false, fmt.Errorf("%w: %q", ErrParameter, name)
 	}
-	f := &p.infos[flat]
+	f := &p.model.flats[flat]
 	if state == Master {
 		return flat, f.Segs[k], f.master, f.gatherParam, nil
 	}
@@ -75,7 +75,7 @@ func (e *Engine) Read(ctx context.Context, name string, state int, dst []float32
 		}
 		return e.fetch(device.Host(dst), src.Slice(seg.Range.Lo, seg.Range.Hi))
 	}
-	f := &e.train.p.infos[flat]
+	f := &e.train.p.model.flats[flat]
 	for lo := 0; lo < f.shardLen; lo += e.cfg.Program.Chunk {
 		hi := min(lo+e.cfg.Program.Chunk, f.shardLen)
 		if err := e.readChunk(ctx, src.Slice(lo, hi), shard.Range{Lo: lo, Hi: hi}, f.shardLen, seg.Range, dst); err != nil {

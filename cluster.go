@@ -1,0 +1,335 @@
+package zeroshard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"zeroshard/collectives"
+	"zeroshard/collectives/inproc"
+	"zeroshard/device"
+	dcpu "zeroshard/device/cpu"
+	"zeroshard/kernels"
+	"zeroshard/memory"
+	"zeroshard/models"
+	"zeroshard/optim"
+	"zeroshard/prng"
+	"zeroshard/shard"
+	"zeroshard/zero"
+)
+
+// Cluster is the ranks of this process. Its methods run all of them and are collective: call one at a time.
+type Cluster struct {
+	config  Config
+	program *zero.Program
+	ranks   []*rank
+}
+
+type rank struct {
+	engine  *zero.Engine
+	device  *dcpu.Device
+	pool    *dcpu.Pool
+	tracker *memory.Tracker
+	sent    map[shard.Axis]*collectives.Counter
+}
+
+// Option changes how Local wires the ranks: for tests and tools.
+type Option func(*wiring)
+
+type wiring struct {
+	device  func(rank int, d device.Device) device.Device
+	kernels func(rank int, k kernels.Backend) kernels.Backend
+	group   func(rank int, axis shard.Axis, g collectives.Group) collectives.Group
+	observe func(rank int) []memory.Observer
+}
+
+// WithDevice wraps each rank's device.
+func WithDevice(wrap func(rank int, d device.Device) device.Device) Option {
+	return func(w *wiring) { w.device = wrap }
+}
+
+// WithKernels wraps or replaces each rank's arithmetic.
+func WithKernels(wrap func(rank int, k kernels.Backend) kernels.Backend) Option {
+	return func(w *wiring) { w.kernels = wrap }
+}
+
+// WithGroup wraps each rank's end of each group.
+func WithGroup(wrap func(rank int, axis shard.Axis, g collectives.Group) collectives.Group) Option {
+	return func(w *wiring) { w.group = wrap }
+}
+
+// WithObservers adds observers of each rank's memory.
+func WithObservers(observe func(rank int) []memory.Observer) Option {
+	return func(w *wiring) { w.observe = observe }
+}
+
+// Local makes the ranks of a run as goroutines of this process, on CPU devices, and sets initial values. A run that would not fit into
+// Config.DeviceMemory is refused before anything is reserved (*FitError).
+func Local(ctx context.Context, c Config, options ...Option) (*Cluster, error) {
+	pr, err := Plan(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckFit(c, pr); err != nil {
+		return nil, err
+	}
+	var w wiring
+	for _, o := range options {
+		o(&w)
+	}
+	cl := &Cluster{config: c.withDefaults(), program: pr}
+	groups, err := localGroups(pr.Train.Mesh)
+	if err != nil {
+		return nil, err
+	}
+	for r := range cl.config.Ranks {
+		rk, err := cl.newRank(r, &w)
+		if err != nil {
+			return nil, errors.Join(err, cl.Close())
+		}
+		for axis, g := range groups[r] {
+			if w.group != nil {
+				g = w.group(r, axis, g)
+			}
+			rk.sent[axis] = collectives.Counting(g)
+		}
+	}
+	if err := cl.start(ctx, &w); err != nil {
+		return nil, errors.Join(err, cl.Close())
+	}
+	return cl, nil
+}
+
+// localGroups makes every rank's groups: its shards, its replicas, the world.
+func localGroups(m shard.Mesh) ([]map[shard.Axis]collectives.Group, error) {
+	out := make([]map[shard.Axis]collectives.Group, m.World())
+	for r := range out {
+		out[r] = map[shard.Axis]collectives.Group{}
+	}
+	for _, axis := range []shard.Axis{shard.Shards, shard.Replicate, shard.World} {
+		for r := range out {
+			members := m.Ranks(r, axis)
+			if members[0] != r {
+				continue
+			}
+			ends, err := inproc.New(len(members), func(int) collectives.Folder { return newKernels(nil) })
+			if err != nil {
+				return nil, err
+			}
+			for i, member := range members {
+				out[member][axis] = ends[i]
+			}
+		}
+	}
+	return out, nil
+}
+
+func (c *Cluster) newRank(r int, w *wiring) (*rank, error) {
+	rk := &rank{device: dcpu.New(dcpu.Options{Name: fmt.Sprintf("cpu rank %d", r)}), pool: dcpu.NewPool(c.config.Threads),
+		tracker: memory.NewTracker(), sent: map[shard.Axis]*collectives.Counter{}}
+	c.ranks = append(c.ranks, rk)
+	return rk, nil
+}
+
+// start makes the engines, together: they agree on the program first.
+func (c *Cluster) start(ctx context.Context, w *wiring) error {
+	key := prng.New(c.config.Seed)
+	return c.each(func(r int, rk *rank) (err error) {
+		var dev device.Device = rk.device
+		if w.device != nil {
+			dev = w.device(r, dev)
+		}
+		k := newKernels(rk.pool)
+		if w.kernels != nil {
+			k = w.kernels(r, k)
+		}
+		observers := []memory.Observer{rk.tracker}
+		if c.config.DeviceMemory > 0 {
+			observers = append(observers, memory.NewLimit(c.config.DeviceMemory))
+		}
+		if w.observe != nil {
+			observers = append(observers, w.observe(r)...)
+		}
+		groups := map[shard.Axis]collectives.Group{}
+		for axis, g := range rk.sent {
+			groups[axis] = g
+		}
+		rk.engine, err = zero.New(ctx, zero.Config{Rank: r, Program: c.program, Model: c.config.Model, Optimizer: c.config.Optimizer,
+			Device: dev, Arena: memory.NewArena(dev, observers...), Net: k, Vector: k, Groups: groups,
+			Key: key.Named("dropout"), Clip: c.config.Clip})
+		if err != nil {
+			return err
+		}
+		return c.initialize(rk, key.Named("init"))
+	})
+}
+
+// initialize sets a rank's slice of every parameter.
+func (c *Cluster) initialize(rk *rank, key prng.Key) error {
+	m, ok := c.config.Model.(models.Initializer)
+	if !ok {
+		return nil
+	}
+	for _, f := range c.program.Layout.Flats {
+		for _, seg := range f.Segs {
+			err := rk.engine.Write(seg.Param.Name, zero.Master, func(lo int, dst []float32) error {
+				m.Init(key, seg.Param, lo, dst)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// each runs f for every rank at the same time. Of several errors it returns a rank's own before those that peers were told.
+func (c *Cluster) each(f func(r int, rk *rank) error) error {
+	var g errgroup.Group
+	errs := make([]error, len(c.ranks))
+	for r, rk := range c.ranks {
+		g.Go(func() error {
+			errs[r] = f(r, rk)
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	var told error
+	for _, err := range errs {
+		var abort *collectives.AbortError
+		switch {
+		case err == nil:
+		case !errors.As(err, &abort):
+			return err
+		case told == nil:
+			told = err
+		}
+	}
+	return told
+}
+
+// Program is the plans that the ranks run.
+func (c *Cluster) Program() *zero.Program { return c.program }
+
+// Step trains on one global batch. leaf gives the micro-batch of a number in [0, GlobalBatch/MicroBatch); it is called from several
+// goroutines, once for each leaf.
+func (c *Cluster) Step(ctx context.Context, leaf func(leaf int) (zero.Batch, error), h optim.Hyper) (zero.Stats, error) {
+	stats := make([]zero.Stats, len(c.ranks))
+	for _, rk := range c.ranks {
+		for _, s := range rk.sent {
+			s.Reset()
+		}
+	}
+	err := c.each(func(r int, rk *rank) error {
+		micro, err := batches(c.program.Train, r, leaf)
+		if err != nil {
+			return rk.engine.Fail(err)
+		}
+		stats[r], err = rk.engine.Step(ctx, micro, h)
+		return err
+	})
+	return stats[0], err
+}
+
+// Eval computes the loss over EvalLeaves micro-batches.
+func (c *Cluster) Eval(ctx context.Context, leaf func(leaf int) (zero.Batch, error)) (zero.Loss, error) {
+	losses := make([]zero.Loss, len(c.ranks))
+	err := c.each(func(r int, rk *rank) error {
+		micro, err := batches(c.program.Eval, r, leaf)
+		if err != nil {
+			return rk.engine.Fail(err)
+		}
+		losses[r], err = rk.engine.Eval(ctx, micro)
+		return err
+	})
+	return losses[0], err
+}
+
+func batches(p *zero.Plan, rank int, leaf func(int) (zero.Batch, error)) ([]zero.Batch, error) {
+	leaves := p.Leaves(rank)
+	out := make([]zero.Batch, len(leaves))
+	for slot, l := range leaves {
+		if l < 0 {
+			continue
+		}
+		b, err := leaf(l)
+		if err != nil {
+			return nil, fmt.Errorf("zeroshard: micro-batch %d: %w", l, err)
+		}
+		out[slot] = b
+	}
+	return out, nil
+}
+
+// Logits returns the scores of the token that follows tokens (at most Seq of them). The slice is good until the next call.
+func (c *Cluster) Logits(ctx context.Context, tokens []int32) ([]float32, error) {
+	var logits []float32
+	var mu sync.Mutex
+	err := c.each(func(_ int, rk *rank) error {
+		l, err := rk.engine.Logits(ctx, tokens)
+		if l != nil {
+			mu.Lock()
+			logits = l
+			mu.Unlock()
+		}
+		return err
+	})
+	return logits, err
+}
+
+// Wire is the bytes that each rank sent in the last Step, counted.
+func (c *Cluster) Wire() []zero.Traffic {
+	out := make([]zero.Traffic, len(c.ranks))
+	for r, rk := range c.ranks {
+		for axis, s := range rk.sent {
+			n := s.Sent()
+			if axis == shard.World {
+				out[r].Scalars += n[collectives.AllGather]
+				continue
+			}
+			out[r].AllGather += n[collectives.AllGather]
+			out[r].ReduceScatter += n[collectives.ReduceScatter]
+		}
+	}
+	return out
+}
+
+// RankMemory is one rank's device memory, in bytes.
+type RankMemory struct {
+	Rank              int
+	Planned, Used     int64            // peak: as the plan says, and as the device gave out
+	PlannedBy, UsedBy map[string]int64 // by kind, at the moment when most is live; "hole" is what no buffer uses then
+	Live              int64            // live now
+}
+
+// Memory says what was planned and what was used.
+func (c *Cluster) Memory() []RankMemory {
+	out := make([]RankMemory, len(c.ranks))
+	cost := c.program.Cost()
+	for r, rk := range c.ranks {
+		_, live := rk.tracker.Peak()
+		used := zero.Cost{Live: live, Hole: rk.device.Peak() - live.Sum()}
+		out[r] = RankMemory{Rank: r, Planned: cost.Peak(), Used: rk.device.Peak(), PlannedBy: cost.ByKind(), UsedBy: used.ByKind(),
+			Live: rk.tracker.Snapshot().Live.Sum()}
+	}
+	return out
+}
+
+// Close ends all ranks and frees their memory.
+func (c *Cluster) Close() error {
+	var errs []error
+	for _, rk := range c.ranks {
+		if rk.engine != nil {
+			errs = append(errs, rk.engine.Close())
+		}
+		errs = append(errs, rk.device.Close())
+		rk.pool.Close()
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,121 @@
+package zeroshard
+
+import (
+	"errors"
+	"fmt"
+
+	"zeroshard/kernels"
+	"zeroshard/kernels/ref"
+	"zeroshard/models"
+	"zeroshard/optim"
+	"zeroshard/shard"
+	"zeroshard/zero"
+)
+
+// Config describes a run. The zero value of each field but Model, Ranks, GlobalBatch, MicroBatch and Seq is a sensible default.
+type Config struct {
+	// Model is what to train. If it is a models.Initializer it also says its initial values. Bits: changed.
+	Model models.Model
+	// Optimizer updates the weights; nil is AdamW with its defaults. Bits: changed.
+	Optimizer optim.Optimizer
+	// Ranks is the world size. Bits: unchanged.
+	Ranks int
+	// Stage is the ZeRO stage, 0 to 3. Bits: unchanged.
+	Stage int
+	// Replicas is the number of replicas of hybrid sharding: the mesh is Replicas × Ranks/Replicas; 0 is 1. Bits: unchanged.
+	Replicas int
+	// Threads is the number of threads of a rank's kernels; 0 is 1. Bits: unchanged.
+	Threads int
+	// GlobalBatch is sequences per step over all ranks, MicroBatch sequences per leaf, Seq tokens per sequence. Bits: changed.
+	GlobalBatch, MicroBatch, Seq int
+	// EvalLeaves is the micro-batches of one Eval; 0 is 1. Bits: unchanged.
+	EvalLeaves int
+	// Recompute is activation checkpointing: 0 none, 1 all blocks, n every n-th. Bits: unchanged.
+	Recompute int
+	// Prefetch is how many ops ahead of its use a layer is gathered. Bits: unchanged.
+	Prefetch int
+	// Window is the leaves that a rank folds before it sends, where gradients are replicated; 0 is the largest. Bits: unchanged.
+	Window int
+	// PersistenceThreshold is the elements below which a parameter stays whole on every rank at stage 3. Bits: unchanged.
+	PersistenceThreshold int
+	// KeepLast gathers the last block once for its forward and backward. Bits: unchanged.
+	KeepLast bool
+	// Precision is the dtypes of a step; the zero value is fp32, the only one that runs yet. Bits: changed.
+	Precision zero.Precision
+	// Clip is the global gradient norm to clip to; 0 is off. Bits: changed.
+	Clip float64
+	// Seed is the source of initial values and dropout. Bits: changed.
+	Seed uint64
+	// DeviceMemory is the limit of a rank's device memory in bytes; 0 is none. Bits: unchanged.
+	DeviceMemory int64
+}
+
+// shaper is a model that cannot take every shape of leaf.
+type shaper interface{ CheckShape(models.Shape) error }
+
+func (c Config) withDefaults() Config {
+	if c.Optimizer == nil {
+		c.Optimizer = optim.DefaultAdamW()
+	}
+	if c.Precision == (zero.Precision{}) {
+		c.Precision = zero.FP32
+	}
+	c.Replicas, c.Threads, c.EvalLeaves = max(c.Replicas, 1), max(c.Threads, 1), max(c.EvalLeaves, 1)
+	return c
+}
+
+// Validate reports all faults at once; they wrap zero.ErrOptions or zero.ErrStrategy.
+func (c Config) Validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("%w: "+format, append([]any{zero.ErrOptions}, args...)...))
+		}
+	}
+	check(c.Model != nil, "no model")
+	check(c.Ranks >= 1, "%d ranks: at least 1 is needed", c.Ranks)
+	check(c.GlobalBatch >= 1 && c.MicroBatch >= 1 && c.Seq >= 1, "global batch %d, micro-batch %d, sequence %d: all must be at least 1", c.GlobalBatch, c.MicroBatch, c.Seq)
+	check(c.MicroBatch < 1 || c.GlobalBatch%c.MicroBatch == 0, "a global batch of %d sequences does not divide into micro-batches of %d", c.GlobalBatch, c.MicroBatch)
+	check(c.Replicas >= 0 && c.Ranks%max(c.Replicas, 1) == 0, "%d ranks do not divide into %d replicas", c.Ranks, c.Replicas)
+	check(c.Threads >= 0 && c.EvalLeaves >= 0 && c.PersistenceThreshold >= 0, "threads, evaluation leaves and persistence threshold cannot be negative")
+	check(c.Clip >= 0, "clip %v: it cannot be negative", c.Clip)
+	check(c.DeviceMemory >= 0, "device memory %d: it cannot be negative", c.DeviceMemory)
+	_, err := zero.Stage(c.Stage)
+	errs = append(errs, err)
+	if m, ok := c.Model.(shaper); ok && c.MicroBatch >= 1 && c.Seq >= 1 {
+		if err := m.CheckShape(models.Shape{Batch: c.MicroBatch, Seq: c.Seq}); err != nil {
+			errs = append(errs, fmt.Errorf("%w: %w", zero.ErrOptions, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Plan compiles what Local would run: a pure function, no memory is reserved.
+func Plan(c Config) (*zero.Program, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	strategy, err := zero.Stage(c.Stage)
+	if err != nil {
+		return nil, err
+	}
+	layout, err := shard.NewLayout(c.Model.Flats(), c.PersistenceThreshold)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", zero.ErrOptions, err)
+	}
+	mesh, err := shard.NewMesh(c.Replicas, c.Ranks/c.Replicas)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", zero.ErrOptions, err)
+	}
+	return zero.CompileAll(layout, c.Model, strategy, mesh, zero.Options{
+		Leaves: c.GlobalBatch / c.MicroBatch, Shape: models.Shape{Batch: c.MicroBatch, Seq: c.Seq}, Precision: c.Precision,
+		States: c.Optimizer.States(), Prefetch: c.Prefetch, Recompute: c.Recompute, Window: c.Window, KeepLast: c.KeepLast,
+		EvalLeaves: c.EvalLeaves, Scratch: backendScratch(c.Threads),
+	})
+}
+
+// newKernels is the default arithmetic of a rank.
+func newKernels(pool kernels.Pool) kernels.Backend { return ref.New() }
+
+func backendScratch(threads int) int64 { return 0 }

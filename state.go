@@ -1,0 +1,150 @@
+package zeroshard
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"gorgonia.org/tensor"
+
+	"zeroshard/shard"
+	"zeroshard/zero"
+)
+
+// Params lists the names of the parameters, in byte order.
+func (c *Cluster) Params() []string {
+	var names []string
+	for _, f := range c.program.Layout.Flats {
+		for _, s := range f.Segs {
+			names = append(names, s.Param.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (c *Cluster) param(name string) (shard.Param, error) {
+	f, s, ok := c.program.Layout.Lookup(name)
+	if !ok {
+		return shard.Param{}, fmt.Errorf("%w: %q", zero.ErrParameter, name)
+	}
+	return c.program.Layout.Flats[f].Segs[s].Param, nil
+}
+
+// Full returns a copy of a whole parameter, with its shape. It is collective and moves the slices to rank 0.
+func (c *Cluster) Full(ctx context.Context, name string) (*tensor.Dense, error) {
+	p, err := c.param(name)
+	if err != nil {
+		return nil, err
+	}
+	v, err := c.read(ctx, p, zero.Master)
+	if err != nil {
+		return nil, err
+	}
+	if p.Len() == 0 {
+		return nil, fmt.Errorf("%w: %q of shape %v has no elements, which a tensor cannot hold", zero.ErrParameter, name, p.Shape)
+	}
+	return tensor.New(tensor.WithShape(p.Shape...), tensor.WithBacking(v)), nil
+}
+
+// Set gives a parameter new values on all ranks. v must have the parameter's shape and hold float32; views are copied as they read.
+func (c *Cluster) Set(_ context.Context, name string, v *tensor.Dense) error {
+	p, err := c.param(name)
+	if err != nil {
+		return err
+	}
+	if v.Dtype() != tensor.Float32 || !slices.Equal([]int(v.Shape()), p.Shape) {
+		return fmt.Errorf("%w: %q is float32 %v, not %v %v", zero.ErrParameter, name, p.Shape, v.Dtype(), v.Shape())
+	}
+	if v.RequiresIterator() || !v.DataOrder().IsContiguous() || v.DataOrder().IsColMajor() || v.DataOrder().IsTransposed() {
+		v = v.Materialize().(*tensor.Dense)
+	}
+	data := v.Data().([]float32)
+	return c.each(func(_ int, rk *rank) error {
+		return rk.engine.Write(name, zero.Master, func(lo int, dst []float32) error {
+			copy(dst, data[lo:])
+			return nil
+		})
+	})
+}
+
+// Piece returns what rests of a parameter on a rank as a view, not a copy: whole and with its shape where the strategy keeps it
+// whole, else this rank's elements [from, from+len) in one dimension; nil where the rank has none. Do not use it during a Step.
+func (c *Cluster) Piece(rank int, name string) (view *tensor.Dense, from int, err error) {
+	p, err := c.param(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	if rank < 0 || rank >= len(c.ranks) {
+		return nil, 0, fmt.Errorf("%w: there is no rank %d", zero.ErrOptions, rank)
+	}
+	v, from, err := c.ranks[rank].engine.View(name, zero.Master)
+	if err != nil || len(v) == 0 {
+		return nil, from, err
+	}
+	shape := p.Shape
+	if len(v) != p.Len() {
+		shape = []int{len(v)}
+	}
+	return tensor.New(tensor.WithShape(shape...), tensor.WithBacking(v)), from, nil
+}
+
+// read brings a parameter's values or state together on the host.
+func (c *Cluster) read(ctx context.Context, p shard.Param, state int) ([]float32, error) {
+	v := make([]float32, p.Len())
+	err := c.each(func(r int, rk *rank) error {
+		if r == 0 {
+			return rk.engine.Read(ctx, p.Name, state, v)
+		}
+		return rk.engine.Read(ctx, p.Name, state, nil)
+	})
+	return v, err
+}
+
+// StateSHA256 identifies the state of a run: the hash over, for each parameter in byte order of its name, the master weights, then
+// the optimizer's values in the order of its States, as fp32 little-endian without padding. It is collective.
+func (c *Cluster) StateSHA256(ctx context.Context) (string, error) {
+	h := sha256.New()
+	states := len(c.config.Optimizer.States())
+	for _, name := range c.Params() {
+		p, err := c.param(name)
+		if err != nil {
+			return "", err
+		}
+		last := states
+		if p.Frozen {
+			last = 0
+		}
+		for s := range last + 1 {
+			v, err := c.read(ctx, p, zero.Master+s)
+			if err != nil {
+				return "", err
+			}
+			if err := writeFloats(h, v); err != nil {
+				return "", err
+			}
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func writeFloats(w io.Writer, v []float32) error {
+	buf := make([]byte, 0, 4096)
+	for len(v) > 0 {
+		n := min(len(v), cap(buf)/4)
+		buf = buf[:0]
+		for _, f := range v[:n] {
+			buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(f))
+		}
+		if _, err := w.Write(buf); err != nil {
+			return err
+		}
+		v = v[n:]
+	}
+	return nil
+}
