@@ -1,0 +1,85 @@
+package cpu
+
+import (
+	"fmt"
+	"unsafe"
+
+	"zeroshard/device"
+	"zeroshard/kernels"
+	"zeroshard/kernels/internal/f32"
+)
+
+// castJob converts by chunks.
+type castJob struct {
+	k        *Kernels
+	dst, src kernels.Buffer
+}
+
+// Cast: see kernels.Vector.
+func (k *Kernels) Cast(_ device.Stream, dst, src kernels.Buffer) {
+	j := &k.jobs.cast
+	j.dst, j.src = dst, src.Slice(0, dst.Len)
+	k.run(chunks(dst.Len), j)
+}
+
+func (j *castJob) Part(i int) {
+	lo, hi := cut(i, j.dst.Len)
+	dst, src := j.dst.Slice(lo, hi), j.src.Slice(lo, hi)
+	switch d, s := dst.DType, src.DType; {
+	case d == device.F32 && s == device.F32:
+		copy(dst.Float32s(), src.Float32s())
+	case d == device.F32:
+		widen(dst.Float32s(), halves(src), s)
+	case s == device.F32:
+		narrow(halves(dst), src.Float32s(), d)
+	default:
+		through(dst, src)
+	}
+}
+
+// through casts between 16-bit types by way of float32, which holds both exactly.
+func through(dst, src kernels.Buffer) {
+	var block [256]float32
+	for lo := 0; lo < dst.Len; lo += len(block) {
+		hi := min(lo+len(block), dst.Len)
+		widen(block[:hi-lo], halves(src)[lo:hi], src.DType)
+		narrow(halves(dst)[lo:hi], block[:hi-lo], dst.DType)
+	}
+}
+
+func widen(dst []float32, src []uint16, from device.DType) {
+	src = src[:len(dst)]
+	switch from {
+	case device.BF16:
+		for i, h := range src {
+			dst[i] = f32.FromBF16(h)
+		}
+	case device.F16:
+		for i, h := range src {
+			dst[i] = f32.FromF16(h)
+		}
+	default:
+		panic(fmt.Sprintf("cpu: cast from %v", from))
+	}
+}
+
+func narrow(dst []uint16, src []float32, to device.DType) {
+	dst = dst[:len(src)]
+	switch to {
+	case device.BF16:
+		for i, v := range src {
+			dst[i] = f32.ToBF16(v)
+		}
+	case device.F16:
+		for i, v := range src {
+			dst[i] = f32.ToF16(v)
+		}
+	default:
+		panic(fmt.Sprintf("cpu: cast to %v", to))
+	}
+}
+
+func halves(b kernels.Buffer) []uint16 {
+	raw := b.Raw()
+	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(raw))), len(raw)/2)
+}

@@ -1,0 +1,120 @@
+package cpu
+
+import (
+	"fmt"
+	"unsafe"
+
+	"zeroshard/device"
+	"zeroshard/internal/exact"
+	"zeroshard/kernels"
+)
+
+// Kernels is kernels.Vector and kernels.Net for one stream.
+type Kernels struct {
+	pool    kernels.Pool
+	path    *path
+	threads []thread // scratch, by part of a job
+	jobs    jobs
+}
+
+var (
+	_ kernels.Vector = (*Kernels)(nil)
+	_ kernels.Net    = (*Kernels)(nil)
+)
+
+// New returns kernels that run on pool, on one thread where pool is nil.
+func New(pool kernels.Pool) *Kernels {
+	if pool == nil {
+		pool = single{}
+	}
+	k := &Kernels{pool: pool, path: &portable, threads: make([]thread, pool.Threads())}
+	k.jobs.tie(k)
+	return k
+}
+
+// Path names the instruction set in use.
+func (k *Kernels) Path() string { return k.path.name }
+
+// single is the pool of one thread.
+type single struct{}
+
+func (single) Threads() int { return 1 }
+
+func (single) Run(parts int, t kernels.Task) {
+	for i := range parts {
+		t.Part(i)
+	}
+}
+
+// thread is the scratch of one part of a job; parts of jobs that use it are as many as threads.
+type thread struct {
+	pack   []float32              // of a product
+	scores [2][]float32           // tiles of attention: queryBlock × f32.KeyBlock
+	rows   [4][queryBlock]float32 // numbers by row of a tile
+	keep   [keepBlock]float32     // uniform numbers, then what dropout multiplies by
+	exact  [exact.Words]uint64
+}
+
+const (
+	packFloats  = packK * packN
+	tileFloats  = queryBlock * keyBlock
+	threadBytes = 4 * (packFloats + 2*tileFloats)
+)
+
+// Scratch is threadBytes for each thread.
+func (k *Kernels) Scratch() int64 { return int64(len(k.threads)) * threadBytes }
+
+// UseScratch gives the kernels their scratch, of Scratch bytes. Without it they take it from the Go heap at the first call
+// that needs it.
+func (k *Kernels) UseScratch(m device.Mem) error {
+	h, ok := m.(device.HostMem)
+	if !ok || m.Size() < k.Scratch() {
+		return fmt.Errorf("cpu: scratch must be host memory of at least %d bytes, have %T of %d: %w", k.Scratch(), m, m.Size(), device.ErrMemory)
+	}
+	b := h.Bytes()
+	k.carve(unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4))
+	return nil
+}
+
+func (k *Kernels) carve(f []float32) {
+	take := func(n int) []float32 {
+		s := f[:n:n]
+		f = f[n:]
+		return s
+	}
+	for i := range k.threads {
+		t := &k.threads[i]
+		t.pack, t.scores = take(packFloats), [2][]float32{take(tileFloats), take(tileFloats)}
+	}
+}
+
+// needScratch is called at the start of kernels that use packs or tiles.
+func (k *Kernels) needScratch() {
+	if k.threads[0].pack == nil {
+		k.carve(make([]float32, k.Scratch()/4))
+	}
+}
+
+// chunk is the number of elements of one part of element-wise work. One assembly loop of this length cannot be interrupted:
+// it takes some ten microseconds.
+const chunk = 64 << 10
+
+// chunks is the number of parts of n elements; part i is cut(i, n).
+func chunks(n int) int { return (n + chunk - 1) / chunk }
+
+func cut(i, n int) (lo, hi int) { return i * chunk, min(i*chunk+chunk, n) }
+
+// run is pool.Run, but one part runs here.
+func (k *Kernels) run(parts int, t kernels.Task) {
+	if parts == 1 {
+		t.Part(0)
+	} else if parts > 1 {
+		k.pool.Run(parts, t)
+	}
+}
+
+// share is part i of n things dealt to parts evenly, in multiples of unit.
+func share(i, parts, n, unit int) (lo, hi int) {
+	units := (n + unit - 1) / unit
+	return min(units*i/parts*unit, n), min(units*(i+1)/parts*unit, n)
+}

@@ -1,0 +1,85 @@
+package cpu
+
+import (
+	"zeroshard/device"
+	"zeroshard/kernels"
+)
+
+// matmulJob splits a product by columns of C, by rows where there are few columns: a thread packs only its own part of B.
+type matmulJob struct {
+	k       *Kernels
+	p       product
+	parts   int
+	columns bool
+}
+
+// MatMul: see kernels.MatMul and package ref.
+func (k *Kernels) MatMul(_ device.Stream, m kernels.MatMul) {
+	k.needScratch()
+	p := product{c: m.C.Float32s()[:m.M*m.N], a: m.A.Float32s()[:m.M*m.K], b: m.B.Float32s()[:m.K*m.N], ldc: m.N,
+		ai: m.K, ap: 1, bp: m.N, bj: 1, m: m.M, n: m.N, k: m.K, add: m.Add}
+	if m.TransA {
+		p.ai, p.ap = 1, m.M
+	}
+	if m.TransB {
+		p.bp, p.bj = 1, m.K
+	}
+	if m.Bias.Len > 0 {
+		p.bias = m.Bias.Float32s()[:m.N]
+	}
+	j := &k.jobs.matmul
+	j.p, j.parts, j.columns = p, 1, m.N >= 64*len(k.threads)
+	if m.M*m.N*m.K >= 1<<15 { // some microseconds: worth waking a thread
+		j.parts = len(k.threads)
+	}
+	k.run(j.parts, j)
+}
+
+func (j *matmulJob) Part(i int) {
+	p := j.p
+	if j.columns {
+		lo, hi := share(i, j.parts, p.n, 16)
+		p.c, p.b, p.n = from(p.c, lo), from(p.b, lo*p.bj), hi-lo
+		if p.bias != nil {
+			p.bias = p.bias[lo:hi]
+		}
+	} else {
+		lo, hi := share(i, j.parts, p.m, 2)
+		p.c, p.a, p.m = from(p.c, lo*p.ldc), from(p.a, lo*p.ai), hi-lo
+	}
+	if p.m > 0 && p.n > 0 {
+		j.k.path.multiply(p, j.k.threads[i].pack)
+	}
+}
+
+// from is s[lo:], empty where lo is past the end: the offset of an operand without elements.
+func from(s []float32, lo int) []float32 { return s[min(lo, len(s)):] }
+
+// columnsJob splits sums down columns.
+type columnsJob struct {
+	k       *Kernels
+	db, dy  []float32
+	rows, n int
+	add     bool
+}
+
+// columnChunk is the columns of one part: rows of this length are read one after the other.
+const columnChunk = 512
+
+// BiasGrad: see kernels.Net.
+func (k *Kernels) BiasGrad(_ device.Stream, db, dy kernels.Buffer, rows, n int, add bool) {
+	j := &k.jobs.columns
+	j.db, j.dy, j.rows, j.n, j.add = db.Float32s()[:n], dy.Float32s()[:rows*n], rows, n, add
+	k.run((n+columnChunk-1)/columnChunk, j)
+}
+
+func (j *columnsJob) Part(i int) {
+	lo, hi := i*columnChunk, min((i+1)*columnChunk, j.n)
+	db := j.db[lo:hi]
+	if !j.add {
+		clear(db)
+	}
+	for r := range j.rows {
+		j.k.path.add(db, db, j.dy[r*j.n+lo:r*j.n+hi])
+	}
+}

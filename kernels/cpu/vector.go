@@ -1,0 +1,138 @@
+package cpu
+
+import (
+	"zeroshard/device"
+	"zeroshard/kernels"
+	"zeroshard/prng"
+)
+
+// vectorJob is element-wise work on up to four float operands, by chunks.
+type vectorJob struct {
+	k    *Kernels
+	op   vectorOp
+	x    [4][]float32
+	raw  []byte
+	p    float32
+	key  prng.Key
+	size int
+}
+
+type vectorOp uint8
+
+const (
+	opZero vectorOp = iota
+	opAdd
+	opGELU
+	opGELUGrad
+	opDropout
+)
+
+func (k *Kernels) vector(op vectorOp, n int, x ...[]float32) {
+	j := &k.jobs.vector
+	j.op, j.size = op, n
+	copy(j.x[:], x)
+	k.run(chunks(n), j)
+}
+
+func (j *vectorJob) Part(i int) {
+	lo, hi := cut(i, j.size)
+	path := j.k.path
+	part := func(i int) []float32 {
+		if j.x[i] == nil {
+			return nil
+		}
+		return j.x[i][lo:hi]
+	}
+	switch j.op {
+	case opZero:
+		clear(j.raw[lo:hi])
+	case opAdd:
+		path.add(part(0), part(1), part(2))
+	case opGELU:
+		path.gelu(part(0), part(1))
+	case opGELUGrad:
+		path.geluGrad(part(0), part(1), part(2), part(3))
+	case opDropout:
+		j.dropout(part(0), part(1), uint64(lo))
+	}
+}
+
+// Zero: see kernels.Vector.
+func (k *Kernels) Zero(_ device.Stream, dst kernels.Buffer) {
+	k.jobs.vector.raw = dst.Raw()
+	k.vector(opZero, len(k.jobs.vector.raw))
+}
+
+// Add: see kernels.Vector.
+func (k *Kernels) Add(_ device.Stream, dst, a, b kernels.Buffer) {
+	k.vector(opAdd, dst.Len, dst.Float32s(), a.Float32s(), b.Float32s())
+}
+
+// Sum is Add.
+func (k *Kernels) Sum(s device.Stream, dst, a, b kernels.Buffer) { k.Add(s, dst, a, b) }
+
+// GELU: see kernels.Net.
+func (k *Kernels) GELU(_ device.Stream, y, x kernels.Buffer) {
+	k.vector(opGELU, y.Len, y.Float32s(), x.Float32s())
+}
+
+// GELUBackward: see kernels.Net.
+func (k *Kernels) GELUBackward(_ device.Stream, dx, y, dy, x kernels.Buffer) {
+	k.vector(opGELUGrad, dx.Len, dx.Float32s(), y.Float32s(), dy.Float32s(), x.Float32s())
+}
+
+// Dropout: see kernels.Net.
+func (k *Kernels) Dropout(_ device.Stream, dst, x kernels.Buffer, p float32, key prng.Key) {
+	k.jobs.vector.p, k.jobs.vector.key = p, key
+	k.vector(opDropout, dst.Len, dst.Float32s(), x.Float32s())
+}
+
+// keepBlock is how many random numbers are drawn at a time.
+const keepBlock = 128
+
+func (j *vectorJob) dropout(dst, x []float32, at uint64) {
+	if j.p == 0 {
+		copy(dst, x)
+		return
+	}
+	var block [keepBlock]float32
+	for lo := 0; lo < len(dst); lo += keepBlock {
+		hi := min(lo+keepBlock, len(dst))
+		f := block[:hi-lo]
+		keep(f, j.key, at+uint64(lo), j.p)
+		mul(dst[lo:hi], x[lo:hi], f)
+	}
+}
+
+// keep sets f[i] to what dropout multiplies element at+i by.
+func keep(f []float32, key prng.Key, at uint64, p float32) {
+	key.FillUniform(f, at)
+	up := 1 / (1 - p)
+	for i, u := range f {
+		if u >= p {
+			f[i] = up
+		} else {
+			f[i] = 0
+		}
+	}
+}
+
+func add(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] + b[i]
+	}
+}
+
+func mul(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = float32(a[i] * b[i])
+	}
+}
+
+func scale(dst []float32, f float32) {
+	for i := range dst {
+		dst[i] = float32(dst[i] * f)
+	}
+}
