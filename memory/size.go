@@ -21,8 +21,8 @@ var units = [...]struct {
 const binary = 6
 
 // ParseBytes reads a size: a decimal number, at most one point in it, and a unit: B (or none), kB, MB, GB, TB, PB, EB (powers of 1000)
-// or KiB … EiB (powers of 1024), in any case, after a space or none. The result must be a whole number of bytes that an int64
-// holds. Its error wraps ErrSize.
+// or KiB … EiB (powers of 1024), in any case, after a space or none. A fraction of a unit is computed exactly and cut to whole
+// bytes ("1.3GiB"); a fraction of a byte ("1.5B"), a sign, and more than an int64 holds are refused. Its error wraps ErrSize.
 func ParseBytes(s string) (int64, error) {
 	text := strings.TrimSpace(s)
 	end := strings.LastIndexAny(text, "0123456789.") + 1
@@ -38,13 +38,14 @@ func ParseBytes(s string) (int64, error) {
 	}
 	value, _ := new(big.Rat).SetString(number)
 	value.Mul(value, new(big.Rat).SetInt64(unit))
-	if !value.IsInt() {
+	if unit == 1 && !value.IsInt() {
 		return 0, fmt.Errorf("%w %q: not a whole number of bytes", ErrSize, s)
 	}
-	if !value.Num().IsInt64() {
+	bytes := new(big.Int).Quo(value.Num(), value.Denom())
+	if !bytes.IsInt64() {
 		return 0, fmt.Errorf("%w %q: more than %d bytes", ErrSize, s, int64(math.MaxInt64))
 	}
-	return value.Num().Int64(), nil
+	return bytes.Int64(), nil
 }
 
 // isDecimal reports whether s is digits with at most one point, of a length that arithmetic can bear.

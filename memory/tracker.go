@@ -40,8 +40,8 @@ func (t *Tracker) Release(name string, bytes int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.usage.Reserved -= bytes
-	if invariants.Enabled {
-		invariants.Check(t.usage.Reserved >= 0, "memory: %q released %d bytes, more than was reserved", name, bytes)
+	if invariants.Enabled && t.usage.Reserved < 0 {
+		invariants.Check(false, "memory: %q released %d bytes, more than was reserved", name, bytes)
 	}
 }
 
@@ -64,8 +64,8 @@ func (t *Tracker) End(s Span) {
 	defer t.mu.Unlock()
 	t.usage.Live[s.Kind] -= s.Bytes
 	t.live -= s.Bytes
-	if invariants.Enabled {
-		invariants.Check(t.usage.Live[s.Kind] >= 0, "memory: %q ended %d bytes of kind %v, more than were begun", s.Name, s.Bytes, s.Kind)
+	if invariants.Enabled && t.usage.Live[s.Kind] < 0 {
+		invariants.Check(false, "memory: %q ended %d bytes of kind %v, more than were begun", s.Name, s.Bytes, s.Kind)
 	}
 }
 
