@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"zeroshard/data"
+	"zeroshard/device"
+	"zeroshard/memory"
+	"zeroshard/models/gpt"
+	"zeroshard/shard"
+	"zeroshard/train"
+	"zeroshard/zero"
+)
+
+// The exit codes, which scripts rely on.
+const (
+	exitOK     = 0
+	exitFailed = 1   // the run failed
+	exitUsage  = 2   // usage or configuration
+	exitFile   = 3   // a file that cannot be read or written, or is corrupt
+	exitNoFit  = 4   // does not fit into the device
+	exitPeer   = 5   // a peer was lost or a wait timed out
+	exitSaved  = 75  // stopped on request, state saved
+	exitInt    = 130 // ended by INT without saved state
+	exitTerm   = 143 // ended by TERM without saved state
+)
+
+// exitCodes is the only place that knows which error means which code: the first row that matches decides.
+var exitCodes = [...]struct {
+	code  int
+	match func(error) bool
+}{
+	{exitInt, signalled(syscall.SIGINT)},
+	{exitTerm, signalled(syscall.SIGTERM)},
+	{exitUsage, as[*usageError]},
+	{exitNoFit, is(memory.ErrLimit, device.ErrMemory)},
+	{exitUsage, is(zero.ErrStrategy, zero.ErrOptions, shard.ErrWorld, shard.ErrWindows, shard.ErrMesh, gpt.ErrConfig, gpt.ErrShape)},
+	{exitUsage, is(data.ErrMismatch, train.ErrExists)},
+	{exitFile, is(data.ErrCorrupt, data.ErrNoCorpus)},
+	{exitFile, as[*fs.PathError]},
+}
+
+func exitCode(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	for _, row := range exitCodes {
+		if row.match(err) {
+			return row.code
+		}
+	}
+	return exitFailed
+}
+
+func is(targets ...error) func(error) bool {
+	return func(err error) bool {
+		for _, t := range targets {
+			if errors.Is(err, t) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func as[T error](err error) bool {
+	var t T
+	return errors.As(err, &t)
+}
+
+// usageError is a command line that cannot mean anything.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+
+// signalError is the end of a run that was asked to stop.
+type signalError struct{ signal syscall.Signal }
+
+func (e *signalError) Error() string { return "stopped by " + e.signal.String() }
+
+func signalled(s syscall.Signal) func(error) bool {
+	return func(err error) bool {
+		var e *signalError
+		return errors.As(err, &e) && e.signal == s
+	}
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+)
+
+// signals turns INT and TERM into a request: the first lets the step end, the second ends the process at once.
+type signals struct {
+	stop chan struct{} // closed by the first
+	got  atomic.Int32  // which it was
+	in   chan os.Signal
+	done chan struct{}
+}
+
+// watch listens until close.
+func watch(log io.Writer) *signals {
+	s := &signals{stop: make(chan struct{}), in: make(chan os.Signal, 2), done: make(chan struct{})}
+	signal.Notify(s.in, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		for n := 0; ; n++ {
+			select {
+			case <-s.done:
+				return
+			case sig := <-s.in:
+				if n > 0 {
+					os.Exit(exitCode(&signalError{sig.(syscall.Signal)}))
+				}
+				s.got.Store(int32(sig.(syscall.Signal)))
+				fmt.Fprintf(log, "\nzeroshard: %v: leaving after this step; again leaves at once\n", sig)
+				close(s.stop)
+			}
+		}
+	}()
+	return s
+}
+
+// first is the signal that came first.
+func (s *signals) first() syscall.Signal { return syscall.Signal(s.got.Load()) }
+
+func (s *signals) close() {
+	signal.Stop(s.in)
+	close(s.done)
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// command is a run of the command in a process of its own.
+type command struct {
+	*exec.Cmd
+	stdout bytes.Buffer
+	stderr *bufio.Scanner
+}
+
+func start(t *testing.T, args ...string) *command {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &command{Cmd: exec.CommandContext(t.Context(), exe, micro(t, args...)...)}
+	c.Env = append(os.Environ(), "ZEROSHARD_IS_COMMAND=1")
+	c.Stdout = &c.stdout
+	stderr, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c.stderr = bufio.NewScanner(stderr)
+	return c
+}
+
+// until reads stderr up to a line with text in it.
+func (c *command) until(t *testing.T, text string) {
+	t.Helper()
+	for c.stderr.Scan() {
+		if strings.Contains(c.stderr.Text(), text) {
+			return
+		}
+	}
+	t.Fatalf("the command ended without a line that has %q", text)
+}
+
+// end reads the rest of stderr and returns the exit code.
+func (c *command) end() int {
+	for c.stderr.Scan() {
+	}
+	c.Wait()
+	return c.ProcessState.ExitCode()
+}
+
+func TestFirstSignalEndsAfterTheStep(t *testing.T) {
+	for sig, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
+		t.Run(sig.String(), func(t *testing.T) {
+			empty(t)
+			c := start(t, "--steps", "10000000", "--eval-every", "0", "--summary", "s.json", "--out", "run")
+			c.until(t, "step ")
+			if err := c.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.end(); got != code {
+				t.Errorf("exit code %d, want %d", got, code)
+			}
+			s := readSummary(t, "s.json")
+			if s.Steps < 1 || s.Steps != len(s.Losses) || len(s.StateSHA256) != 64 {
+				t.Errorf("summary after %d steps: %+v", s.Steps, s)
+			}
+			if !strings.Contains(c.stdout.String(), "used peak") {
+				t.Errorf("no report:\n%s", &c.stdout)
+			}
+		})
+	}
+}
+
+// A step that takes long must not keep the user: the second signal ends the process at once.
+func TestSecondSignalEndsAtOnce(t *testing.T) {
+	empty(t)
+	c := start(t, "--global-batch", "20000", "--micro-batch", "10000", "--out", "run")
+	c.until(t, "plan ") // and the first step, of minutes, begins
+	c.Process.Signal(syscall.SIGINT)
+	c.until(t, "leaving after this step")
+	c.Process.Signal(syscall.SIGINT)
+	if got := c.end(); got != 130 {
+		t.Errorf("exit code %d, want 130", got)
+	}
+	if _, err := os.Stat("run/summary.json"); err == nil {
+		t.Error("the run has a summary, as if its step had ended")
+	}
+}

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"zeroshard"
+	"zeroshard/data"
+	"zeroshard/models/gpt"
+	"zeroshard/train"
+	"zeroshard/zero"
+)
+
+const (
+	// defaultSteps learns English from the default corpus (validation loss under 2.7) in about two minutes on two cores.
+	defaultSteps = 600
+	// heldOut is the sequences of one validation loss.
+	heldOut = 64
+	// maxSkips steps in a row without an update end a run: something is broken, and more steps only cost time.
+	maxSkips = 10
+)
+
+// run is one training run: what was asked, and what was made of it, from flags to cluster.
+type run struct {
+	job      job
+	learning learning
+	output   output
+
+	model   *gpt.Model
+	cfg     zeroshard.Config
+	program *zero.Program
+	corpus  *data.Set
+	folder  train.Folder
+	cluster *zeroshard.Cluster
+	wire    zero.Traffic // of the last step
+
+	stdout, stderr io.Writer // results; progress
+}
+
+func newTrain() *cobra.Command {
+	r := &run{}
+	c := &cobra.Command{
+		Use:   "train",
+		Short: "Train a model on the ranks of this process",
+		Long: "train trains a GPT on the ranks of this process, prints what it will do and cost, how it goes, what memory was planned and used,\n" +
+			"and a text that the model writes. A flag whose help ends in \"Bits: unchanged\" never changes a bit of the trained state.",
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			r.stdout, r.stderr = c.OutOrStdout(), c.ErrOrStderr()
+			if r.output.quiet {
+				r.stdout, r.stderr = io.Discard, io.Discard
+			}
+			sig := watch(r.stderr)
+			defer sig.close()
+			if err := r.judge(c); err != nil {
+				return err
+			}
+			return r.main(context.Background(), sig)
+		},
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	c.SetHelpFunc(flagHelp)
+	r.job.flags(f)
+	r.learning.flags(f)
+	r.output.flags(f)
+	return c
+}
+
+// judge refuses what cannot run, as far as flags tell, and compiles the plan.
+func (r *run) judge(c *cobra.Command) error {
+	var f faults
+	shape := r.job.resolve(c.Flags(), &f)
+	r.learning.judge(&r.job, c.Flags(), &f)
+	r.output.judge(&f)
+	if err := f.err(); err != nil {
+		return err
+	}
+	if r.output.threads == 0 {
+		r.output.threads = threadsFor(r.job.ranks)
+	}
+	var err error
+	if r.model, err = gpt.New(shape); err != nil {
+		return err
+	}
+	r.cfg = r.job.config(r.model, r.learning.optimizer(&r.job))
+	r.cfg.Threads, r.cfg.Seed = r.output.threads, r.learning.seed
+	if r.program, err = zeroshard.Plan(r.cfg); err != nil {
+		return err
+	}
+	return zeroshard.CheckFit(r.cfg, r.program)
+}
+
+// main is the run after its flags. Nothing is written before all that can be refused has been.
+func (r *run) main(ctx context.Context, sig *signals) (err error) {
+	if err := r.open(); err != nil {
+		return err
+	}
+	defer r.corpus.Close()
+	if r.cluster, err = zeroshard.Local(ctx, r.cfg); err != nil {
+		return err
+	}
+	defer r.cluster.Close()
+	if err := r.folder.Create(r.settings()); err != nil {
+		return err
+	}
+	r.announce()
+	res, err := r.train(ctx, sig)
+	if err != nil {
+		return err
+	}
+	sum, err := r.summary(ctx, res)
+	if err != nil {
+		return err
+	}
+	printMemory(r.stdout, sum.Memory)
+	if !res.Stopped {
+		if err := r.sample(ctx); err != nil {
+			return err
+		}
+	}
+	if err := r.folder.Finish(sum); err != nil {
+		return err
+	}
+	if r.output.summary != "" {
+		if err := train.WriteJSON(r.output.summary, sum); err != nil {
+			return err
+		}
+	}
+	if res.Stopped {
+		return &signalError{sig.first()}
+	}
+	return nil
+}
+
+// open finds the data and the places to write to.
+func (r *run) open() (err error) {
+	paths := r.learning.data
+	if len(paths) == 0 {
+		path, err := data.DefaultPath()
+		if err != nil {
+			return err
+		}
+		paths = []string{path}
+		r.learning.data = paths
+	}
+	if r.output.summary != "" {
+		if err := train.Writable(r.output.summary); err != nil {
+			return err
+		}
+	}
+	r.folder = train.Folder(r.output.out)
+	if r.folder == "" {
+		r.folder = freeFolder(r.job.model, time.Now())
+	}
+	if err := r.folder.Check(); err != nil {
+		return err
+	}
+	r.corpus, err = data.OpenSet(paths, r.model.Config().Vocab, r.job.seq)
+	return err
+}
+
+// freeFolder is runs/<model>-<time>, with a number where two runs start in one second.
+func freeFolder(model string, now time.Time) train.Folder {
+	name := filepath.Join("runs", model+now.Format("-20060102-150405"))
+	f := train.Folder(name)
+	for n := 2; f.Check() != nil; n++ {
+		f = train.Folder(fmt.Sprintf("%s-%d", name, n))
+	}
+	return f
+}
+
+func (r *run) train(ctx context.Context, sig *signals) (*train.Result, error) {
+	leaves := r.job.globalBatch / r.job.microBatch
+	rounds := max(1, heldOut/r.job.globalBatch)
+	corpus := train.NewCorpus(r.corpus, r.learning.seed, r.job.microBatch, r.job.seq, rounds*leaves)
+	progress := train.NewProgress(r.stderr, func() (used, planned int64) {
+		for _, m := range r.cluster.Memory() {
+			used, planned = max(used, m.Used), max(planned, m.Planned)
+		}
+		return used, planned
+	})
+	defer progress.Close()
+	report := func(e train.Event) {
+		if !e.Validation {
+			r.wire = mostSent(r.cluster.Wire())
+		}
+		progress.Report(e)
+	}
+	return train.Run(ctx, r.cluster, corpus, train.Settings{
+		Steps: r.learning.steps, StopAt: r.learning.stopAt, EvalEvery: r.learning.evalEvery, EvalRounds: rounds, EvalLeaves: leaves,
+		Rate: r.learning.rates().LR, MaxSkips: maxSkips, Stop: sig.stop, Now: time.Now, Report: report,
+	})
+}
+
+func (r *run) summary(ctx context.Context, res *train.Result) (*train.Summary, error) {
+	hash, err := r.cluster.StateSHA256(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &train.Summary{Stage: r.job.stage, Ranks: r.job.ranks, Steps: res.Steps, Losses: train.Numbers(res.Losses),
+		ValLoss: train.Number(res.ValLoss), StateSHA256: hash, TokensPerS: train.Number(float64(res.Tokens) / res.Time.Seconds()),
+		Wire: r.wire, PlanSHA256: r.program.SHA256()}
+	for _, m := range r.cluster.Memory() {
+		s.Memory = append(s.Memory, train.Memory{Rank: m.Rank, PlannedPeak: m.Planned, UsedPeak: m.Used, ByKind: m.UsedBy})
+	}
+	return s, nil
+}
+
+// mostSent is the largest number of any rank, by verb.
+func mostSent(ranks []zero.Traffic) (most zero.Traffic) {
+	for _, t := range ranks {
+		most.AllGather = max(most.AllGather, t.AllGather)
+		most.ReduceScatter = max(most.ReduceScatter, t.ReduceScatter)
+		most.Scalars = max(most.Scalars, t.Scalars)
+	}
+	return most
+}
+
+// sample prints a text that the model writes, after the first words of the held-out text.
+func (r *run) sample(ctx context.Context) error {
+	if r.output.sample == 0 || r.output.quiet {
+		return nil
+	}
+	prompt := make([]int32, min(promptTokens, r.job.seq, r.corpus.Val.Len()))
+	if err := r.corpus.Val.Read(0, prompt); err != nil {
+		return err
+	}
+	text, err := train.Sample(ctx, r.cluster, prompt, train.Sampling{Tokens: r.output.sample, Context: r.job.seq, Temperature: 0.8,
+		TopK: 40, Seed: r.learning.seed})
+	if err != nil {
+		return err
+	}
+	show := data.IDs
+	if r.corpus.Text {
+		show = data.Text
+	}
+	fmt.Fprintf(r.stdout, "\nafter %q the model writes\n%s\n", show(prompt), show(text))
+	return nil
+}
+
+// promptTokens is how much held-out text starts a sample.
+const promptTokens = 32
