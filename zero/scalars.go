@@ -95,11 +95,13 @@ func (x *exec) exchange(op *Op, s device.Stream) func() error {
 func clipScale(sumSquares float64, tokens int, clip float64) float64 {
 	scale := 1 / float64(tokens)
 	if clip > 0 {
-		norm := math.Sqrt(sumSquares) * scale
-		scale *= min(1, clip/(norm+1e-6))
+		scale *= min(1, clip/(norm(sumSquares, tokens)+1e-6))
 	}
 	return scale
 }
+
+// norm is the norm of the mean gradient, from the exact sum of squares of the summed one.
+func norm(sumSquares float64, tokens int) float64 { return math.Sqrt(sumSquares) * (1 / float64(tokens)) }
 
 // losses folds the leaves' losses in their order.
 func (x *exec) losses(all []uint64) (l Loss) {
@@ -134,7 +136,7 @@ func (x *exec) loss() Loss { return x.losses(x.host64) }
 func (x *exec) stats() Stats {
 	l := x.losses(x.host64)
 	sum, finite := x.squares(x.host64)
-	st := Stats{Loss: l.Mean(), Tokens: l.Tokens, Norm: math.Sqrt(sum) / float64(l.Tokens)}
+	st := Stats{Loss: l.Mean(), Tokens: l.Tokens, Norm: norm(sum, l.Tokens)}
 	if finite && l.Tokens > 0 {
 		return st
 	}
