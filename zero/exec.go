@@ -30,6 +30,8 @@ type exec struct {
 	host64 []uint64
 	host32 []float32
 	index  []int // by leaf: its scalars in host64
+
+	poison poison // under -tags invariants
 }
 
 // task is an op of a plan on a rank.
@@ -59,6 +61,9 @@ func newExec(e *Engine, p *Plan) *exec {
 		if p.Ops[i].Lane != Host {
 			t.run = x.guard(i, x.build(i, t))
 		}
+	}
+	if invariants.Enabled {
+		x.poison = newPoison(p)
 	}
 	return x
 }
@@ -121,7 +126,7 @@ func (x *exec) run() error {
 			x.e.cfg.Arena.End(s)
 		}
 		if invariants.Enabled {
-			x.poison(i)
+			x.poison.after(x, i)
 		}
 	}
 	return x.sync()
@@ -153,40 +158,6 @@ func (x *exec) sync() error {
 		}
 	}
 	return x.e.Err()
-}
-
-// poison fills buffers that die with op i, behind all their users, so that a late reader meets NaN. Under -tags invariants only.
-func (x *exec) poison(i int) {
-	for b := range x.p.Bufs {
-		buf := &x.p.Bufs[b]
-		if buf.Resident || buf.Last != i {
-			continue
-		}
-		last := none
-		for j := buf.First; j <= i; j++ {
-			x.p.Ops[j].uses(func(u int, _ bool) {
-				if u == b && x.p.Ops[j].Lane != Host {
-					last = j
-				}
-			})
-		}
-		s := x.e.streams[x.p.Ops[last].Lane]
-		for j := buf.First; j < last; j++ {
-			x.p.Ops[j].uses(func(u int, _ bool) {
-				if u == b && x.p.Ops[j].Lane != Host && x.p.Ops[j].Lane != x.p.Ops[last].Lane {
-					s.Wait(x.done[j])
-				}
-			})
-		}
-		raw := x.buffer(Ref{Buf: b}).Raw()
-		s.Do("poison "+buf.Name, func() error {
-			for k := range raw {
-				raw[k] = 0xff
-			}
-			return nil
-		})
-		x.done[last] = s.Record()
-	}
 }
 
 func (x *exec) buffer(r Ref) device.Buffer {

@@ -101,7 +101,9 @@ func clipScale(sumSquares float64, tokens int, clip float64) float64 {
 }
 
 // norm is the norm of the mean gradient, from the exact sum of squares of the summed one.
-func norm(sumSquares float64, tokens int) float64 { return math.Sqrt(sumSquares) * (1 / float64(tokens)) }
+func norm(sumSquares float64, tokens int) float64 {
+	return math.Sqrt(sumSquares) * (1 / float64(tokens))
+}
 
 // losses folds the leaves' losses in their order.
 func (x *exec) losses(all []uint64) (l Loss) {
