@@ -127,10 +127,8 @@ func (c *compiler) prefetch(ops []Op) []Op {
 			out = append(out, Op{})
 			copy(out[at+1:], out[at:])
 			out[at] = op
-			for i := range starts {
-				if starts[i] >= at {
-					starts[i]++
-				}
+			for i := len(starts) - 1; i >= 0 && starts[i] >= at; i-- {
+				starts[i]++
 			}
 			for f := range dropped {
 				if dropped[f] > at {
