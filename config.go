@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"zeroshard/kernels"
-	"zeroshard/kernels/ref"
+	kcpu "zeroshard/kernels/cpu"
 	"zeroshard/models"
 	"zeroshard/optim"
 	"zeroshard/shard"
@@ -116,6 +116,19 @@ func Plan(c Config) (*zero.Program, error) {
 }
 
 // newKernels is the default arithmetic of a rank.
-func newKernels(pool kernels.Pool) kernels.Backend { return ref.New() }
+func newKernels(pool kernels.Pool) kernels.Backend { return kcpu.New(pool) }
 
-func backendScratch(threads int) int64 { return 0 }
+// backendScratch is what newKernels will ask for with so many threads.
+func backendScratch(threads int) int64 { return newKernels(threadCount(threads)).Scratch() }
+
+// threadCount is a pool that only knows its size.
+type threadCount int
+
+func (n threadCount) Threads() int { return int(n) }
+
+// Run does the parts one after the other.
+func (n threadCount) Run(parts int, t kernels.Task) {
+	for i := range parts {
+		t.Part(i)
+	}
+}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"zeroshard"
-	kcpu "zeroshard/kernels/ref"
+	kcpu "zeroshard/kernels/cpu"
 	"zeroshard/prng"
 	"zeroshard/zero"
 )
@@ -25,7 +25,7 @@ func TestOneRankEqualsOracle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := newOracle(j, kcpu.New())
+			o := newOracle(j, kcpu.New(nil))
 			for step := 1; step <= steps; step++ {
 				loss, norm := o.step(hyper(step), func(leaf int) zero.Batch { return batch(j, step, leaf) })
 				if loss != got.losses[step-1] || norm != got.norms[step-1] {

@@ -88,7 +88,7 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 }
 
 // scratchUser is a kernels backend that takes its scratch from the engine's arena.
-type scratchUser interface{ UseScratch(device.Mem) }
+type scratchUser interface{ UseScratch(device.Mem) error }
 
 // reserve takes all device memory that the engine will ever use.
 func (e *Engine) reserve() (err error) {
@@ -105,7 +105,9 @@ func (e *Engine) reserve() (err error) {
 			return err
 		}
 		if u, ok := e.cfg.Net.(scratchUser); ok {
-			u.UseScratch(m)
+			if err := u.UseScratch(m); err != nil {
+				return err
+			}
 		}
 		a.Begin(memory.Span{Kind: memory.Workspace, Name: "kernel scratch", Bytes: pr.Scratch})
 	}
