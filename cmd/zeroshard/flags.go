@@ -10,15 +10,26 @@ import (
 
 // job is what train and plan share: it decides the plan.
 type job struct {
-	model                         string
-	ranks, stage, replicas        int
-	globalBatch, microBatch, seq  int
+	model string
+	world
+	batch
+	moves
+	precision, optimizer    string
+	dropout, clip, momentum float64
+	deviceMemory            size
+}
+
+// world is who takes part, and what is sharded over them.
+type world struct{ ranks, stage, replicas int }
+
+// batch is what a step trains on.
+type batch struct{ globalBatch, microBatch, seq int }
+
+// moves is when data moves, and what is kept or computed again instead.
+type moves struct {
 	prefetch, window, persistence int
 	keepLast                      bool
 	recompute                     recompute
-	precision, optimizer          string
-	dropout, clip, momentum       float64
-	deviceMemory                  size
 }
 
 // learning is what decides the values.

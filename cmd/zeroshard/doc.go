@@ -1,0 +1,9 @@
+// Command zeroshard trains GPT-style models whose parameters, gradients and optimizer state are sharded over ranks, and prints the plan by
+// which it does so.
+//
+//	zeroshard train    trains; the defaults learn Newton's English on two ranks at stage 3
+//	zeroshard plan     prints what a step would do and need, without training
+//	zeroshard version  says what this binary is
+//
+// Results go to stdout, progress and errors to stderr. Exit codes are in exit.go.
+package main
