@@ -134,6 +134,17 @@ func TestDTypeString(t *testing.T) {
 	}
 }
 
+func TestPanicError(t *testing.T) {
+	cause := errors.New("test: cause")
+	err := &device.PanicError{Label: "07 compute forward h.0", Value: cause}
+	if want := `device: panic in "07 compute forward h.0": test: cause`; err.Error() != want || !errors.Is(err, cause) {
+		t.Errorf("%q, want %q and the cause inside", err, want)
+	}
+	if plain := (&device.PanicError{Value: "text"}); plain.Unwrap() != nil {
+		t.Errorf("a panic with a text wraps %v", plain.Unwrap())
+	}
+}
+
 func ExampleBuffer_Slice() {
 	flat := device.Host([]float32{1, 2, 3, 4, 5, 6})
 	bias := flat.Slice(4, 6) // a view: no copy

@@ -107,11 +107,10 @@ func (p *Pool) takeBack() {
 	}
 }
 
-// work claims parts until none is left. A panic ends the task for all.
+// work claims parts until none is left. A panic ends this thread's share.
 func (p *Pool) work() {
 	defer func() {
 		if v := recover(); v != nil {
-			p.next.Store(int64(p.parts))
 			p.fault.CompareAndSwap(nil, &PartError{Value: v, Stack: debug.Stack()})
 		}
 	}()

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -59,6 +60,28 @@ func TestPoolRunsPartsAtTheSameTime(t *testing.T) {
 	var meet sync.WaitGroup
 	meet.Add(2)
 	p.Run(2, taskFunc(func(int) { meet.Done(); meet.Wait() }))
+}
+
+// Whichever of two parts is slow, one of them runs on the helper.
+func TestPoolWaitsForHelpers(t *testing.T) {
+	p := cpu.NewPool(2)
+	defer p.Close()
+	for slow := range 2 {
+		var meet sync.WaitGroup
+		meet.Add(2)
+		var done [2]bool // not atomic: the race detector must see Run's wait
+		p.Run(2, taskFunc(func(i int) {
+			meet.Done()
+			meet.Wait()
+			if i == slow {
+				time.Sleep(5 * time.Millisecond)
+			}
+			done[i] = true
+		}))
+		if done != [2]bool{true, true} {
+			t.Errorf("part %d is slow: Run returned with parts done: %v", slow, done)
+		}
+	}
 }
 
 func TestPoolNestedAndConcurrent(t *testing.T) {

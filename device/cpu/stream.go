@@ -140,9 +140,9 @@ func (s *stream) over() bool {
 	}
 }
 
-// fail keeps the error of the earliest entry. s.mu is held.
+// fail keeps the first error. s.mu is held.
 func (s *stream) fail(seq uint64, err error) {
-	if err != nil && (s.err == nil || seq < s.failed) {
+	if err != nil && s.err == nil {
 		s.err, s.failed = err, seq
 	}
 }
