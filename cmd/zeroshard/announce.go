@@ -20,7 +20,7 @@ func (r *run) settings() map[string]any {
 		"persistence-threshold": j.persistence, "keep-last": j.keepLast, "precision": j.precision, "optimizer": j.optimizer,
 		"clip": j.clip, "dropout": j.dropout, "device-memory": int64(j.deviceMemory), "data": l.data, "steps": l.steps,
 		"stop-at": l.stopAt, "lr": l.lr, "warmup": l.warmup, "schedule": l.schedule, "beta1": l.beta1, "beta2": l.beta2,
-		"eps": l.eps, "weight-decay": l.decay, "momentum": j.momentum, "seed": l.seed, "eval-every": l.evalEvery, "threads": o.threads,
+		"eps": l.eps, "weight-decay": l.decay, "momentum": j.momentum, "seed": l.seed, "eval-every": l.evalEvery, "threads": j.threads,
 		"sample": o.sample, "plan_sha256": r.program.SHA256(),
 	}
 }
@@ -35,7 +35,7 @@ func (r *run) announce() {
 	fmt.Fprintf(w, "data       %s: %s tokens to train on, %s held out\n", strings.Join(names(l.data), ", "),
 		train.Thousands(int64(r.corpus.Train.Len())), train.Thousands(int64(r.corpus.Val.Len())))
 	fmt.Fprintf(w, "batch      %d sequences of %d tokens a step, in %d micro-batches\n", j.globalBatch, j.seq, j.globalBatch/j.microBatch)
-	fmt.Fprintf(w, "ranks      %d, stage %d (%s), %d thread(s) each, %d replica(s)\n", j.ranks, j.stage, stageWords[j.stage], r.output.threads, j.replicas)
+	fmt.Fprintf(w, "ranks      %d, stage %d (%s), %d thread(s) each, %d replica(s)\n", j.ranks, j.stage, stageWords[j.stage], j.threads, j.replicas)
 	fmt.Fprintf(w, "optimizer  %s\n", l.describe(j))
 	fmt.Fprintf(w, "run        %d steps into %s, seed %d\n", l.end(), r.folder, l.seed)
 	fmt.Fprintf(w, "plan       %s\n", r.program.SHA256())

@@ -62,6 +62,7 @@ func (j *job) judgeBatch(f *faults) {
 	f.check(j.ranks >= 1, "--ranks %d: use 1 or more", j.ranks)
 	f.check(j.globalBatch >= 1, "--global-batch %d: use 1 or more sequences", j.globalBatch)
 	f.check(j.microBatch >= 1, "--micro-batch %d: use 1 or more sequences", j.microBatch)
+	f.check(j.threads >= 0, "--threads %d: use 1 or more, or 0 for cores/ranks", j.threads)
 	f.check(j.replicas >= 1, "--replicas %d: use 1 or more", j.replicas)
 	if j.ranks < 1 || j.globalBatch < 1 || j.microBatch < 1 || j.replicas < 1 {
 		return
@@ -74,6 +75,9 @@ func (j *job) judgeBatch(f *faults) {
 		}
 		f.check(false, "--global-batch %d does not divide by --micro-batch %d: the nearest that does is %s", j.globalBatch, j.microBatch, near)
 		return
+	}
+	if j.threads == 0 {
+		j.threads = threadsFor(j.ranks)
 	}
 	leaves := j.globalBatch / j.microBatch
 	f.check(j.ranks <= leaves, "--ranks %d: a step has %d micro-batches, so at most %d ranks have work (or --global-batch %d)",
@@ -105,7 +109,6 @@ func (l *learning) judge(j *job, set *pflag.FlagSet, f *faults) {
 }
 
 func (o *output) judge(f *faults) {
-	f.check(o.threads >= 0, "--threads %d: use 1 or more, or 0 for cores/ranks", o.threads)
 	f.check(o.sample >= 0, "--sample %d: use 0 or more tokens", o.sample)
 }
 
@@ -116,7 +119,7 @@ func (j *job) config(m *gpt.Model, opt optim.Optimizer) zeroshard.Config {
 		precision = zero.BF16
 	}
 	return zeroshard.Config{
-		Model: m, Optimizer: opt, Ranks: j.ranks, Stage: j.stage, Replicas: j.replicas, GlobalBatch: j.globalBatch,
+		Model: m, Optimizer: opt, Ranks: j.ranks, Stage: j.stage, Replicas: j.replicas, Threads: j.threads, GlobalBatch: j.globalBatch,
 		MicroBatch: j.microBatch, Seq: j.seq, EvalLeaves: j.globalBatch / j.microBatch, Recompute: int(j.recompute), Prefetch: j.prefetch,
 		Window: j.window, PersistenceThreshold: j.persistence, KeepLast: j.keepLast, Precision: precision, Clip: j.clip,
 		DeviceMemory: int64(j.deviceMemory),

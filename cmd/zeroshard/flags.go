@@ -20,7 +20,7 @@ type job struct {
 }
 
 // world is who takes part, and what is sharded over them.
-type world struct{ ranks, stage, replicas int }
+type world struct{ ranks, stage, replicas, threads int }
 
 // batch is what a step trains on.
 type batch struct{ globalBatch, microBatch, seq int }
@@ -43,9 +43,9 @@ type learning struct {
 
 // output is what the run leaves behind, and how it is told.
 type output struct {
-	out, summary    string
-	quiet           bool
-	sample, threads int
+	out, summary string
+	quiet        bool
+	sample       int
 }
 
 // Endings of a flag's help: whether the flag can change a bit of the trained state.
@@ -59,6 +59,7 @@ func (j *job) flags(f *pflag.FlagSet) {
 	f.IntVar(&j.ranks, "ranks", 2, "ranks (`N`): any number up to that of the micro-batches in a step."+unchanged)
 	f.IntVar(&j.stage, "stage", 3, "ZeRO stage (`0-3`), what is sharded over the ranks: 0 nothing, 1 optimizer state, 2 and gradients, 3 and parameters."+unchanged)
 	f.IntVar(&j.replicas, "replicas", 1, "hybrid sharding: `N` replicas of ranks/N shards each."+unchanged)
+	f.IntVar(&j.threads, "threads", 0, "threads (`N`) of each rank; 0: cores/ranks, at least 1."+unchanged)
 	f.IntVar(&j.globalBatch, "global-batch", 8, "sequences (`N`) in a step, over all ranks."+changed)
 	f.IntVar(&j.microBatch, "micro-batch", 1, "sequences (`N`) that pass the model together."+changed)
 	f.IntVar(&j.seq, "seq", 0, "tokens (`N`) of a sequence; 0: the preset's positions."+changed)
@@ -91,7 +92,6 @@ func (l *learning) flags(f *pflag.FlagSet) {
 }
 
 func (o *output) flags(f *pflag.FlagSet) {
-	f.IntVar(&o.threads, "threads", 0, "threads (`N`) of each rank; 0: cores/ranks, at least 1."+unchanged)
 	f.IntVar(&o.sample, "sample", 200, "print `N` tokens that the trained model writes; 0: none."+unchanged)
 	f.StringVar(&o.out, "out", "", "run folder (`DIR`), which must not hold a run yet; without, runs/<name>")
 	f.StringVar(&o.summary, "summary", "", "write the run's figures as JSON to `FILE`")

@@ -58,7 +58,9 @@ func (j *job) plan(set *pflag.FlagSet) (*gpt.Model, *zero.Program, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg := j.config(m, (&learning{}).optimizer(j))
+	var l learning // its defaults: a plan asks only which states the optimizer keeps
+	l.flags(pflag.NewFlagSet("defaults", pflag.ContinueOnError))
+	cfg := j.config(m, l.optimizer(j))
 	p, err := zeroshard.Plan(cfg)
 	if err != nil {
 		return nil, nil, err

@@ -81,15 +81,12 @@ func (r *run) judge(c *cobra.Command) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	if r.output.threads == 0 {
-		r.output.threads = threadsFor(r.job.ranks)
-	}
 	var err error
 	if r.model, err = gpt.New(shape); err != nil {
 		return err
 	}
 	r.cfg = r.job.config(r.model, r.learning.optimizer(&r.job))
-	r.cfg.Threads, r.cfg.Seed = r.output.threads, r.learning.seed
+	r.cfg.Seed = r.learning.seed
 	if r.program, err = zeroshard.Plan(r.cfg); err != nil {
 		return err
 	}

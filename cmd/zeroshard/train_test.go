@@ -189,7 +189,7 @@ func TestHelpSpeaksOfBits(t *testing.T) {
 }
 
 func TestPlanText(t *testing.T) {
-	got := execute("plan", "--model", "micro", "--ranks", "2", "--global-batch", "2")
+	got := execute("plan", "--model", "micro", "--ranks", "2", "--threads", "1", "--global-batch", "2")
 	golden.Check(t, "testdata/plan-micro.txt", got.stdout)
 	long := execute("plan", "--model", "gpt2")
 	if n := strings.Count(long.stdout, "\n"); n > 40 {

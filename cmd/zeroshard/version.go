@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/cpu"
+
+	kernels "zeroshard/kernels/cpu"
 )
 
 func newVersion() *cobra.Command {
@@ -53,11 +55,8 @@ func printVersion(w io.Writer, info *debug.BuildInfo, verbose bool) {
 	}
 	fmt.Fprintf(w, "build     cgo=%s%s\n", settings["CGO_ENABLED"], level)
 	fmt.Fprintf(w, "cpu       %d in use of %d; %s\n", runtime.GOMAXPROCS(0), runtime.NumCPU(), strings.Join(cpuFeatures(), " "))
-	fmt.Fprintf(w, "kernels   %s\n", kernelPath)
+	fmt.Fprintf(w, "kernels   %s\n", kernels.New(nil).Path())
 }
-
-// kernelPath is what does the arithmetic.
-const kernelPath = "portable Go, the same bits on every CPU"
 
 // cpuFeatures lists what matters for arithmetic.
 func cpuFeatures() []string {
