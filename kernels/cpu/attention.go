@@ -85,20 +85,31 @@ type tile struct {
 // parts of a row of QKV.
 const query, key, value = 0, 1, 2
 
-// at is buf (B·T, parts·Heads·Dim) from this head's row t on, in part; rows are step apart.
-func (t *tile) at(buf []float32, part, parts, row int) (view []float32, step int) {
+// at is buf (B·T, parts·Heads·Dim) from this head's row t on, in part.
+func (t *tile) at(buf []float32, part, parts, row int) matrix {
 	b, h := t.head/t.a.Heads, t.head%t.a.Heads
 	width := t.a.Heads * t.a.Dim
-	return buf[((b*t.a.Seq+row)*parts+part)*width+h*t.a.Dim:], parts * width
+	return matrix{buf[((b*t.a.Seq+row)*parts+part)*width+h*t.a.Dim:], parts * width, 1}
 }
 
-// score fills the tile with scaled scores. Those above the diagonal are never read.
-func (t *tile) score(dst []float32) {
-	q, step := t.at(t.qkv, query, 3, t.q0)
-	k, _ := t.at(t.qkv, key, 3, t.k0)
-	t.k.path.multiply(product{c: dst, ldc: keyBlock, a: q, ai: step, ap: 1, b: k, bp: 1, bj: step, m: t.rows, n: t.cols, k: t.a.Dim}, t.t.pack)
+// of is one row of a view of a head.
+func (t *tile) of(v matrix, i int) []float32 { return v.x[i*v.row:][:t.a.Dim] }
+
+func (v matrix) transposed() matrix { return matrix{v.x, v.col, v.row} }
+
+// scores is a view of one of the thread's tiles.
+func (t *tile) scores(i int) matrix { return matrix{t.t.scores[i], keyBlock, 1} }
+
+// dots sets dst to the products of each query's row of x with each key's row of y. Above the diagonal it is never read.
+func (t *tile) dots(dst, x, y matrix) {
+	t.k.path.multiply(product{c: dst, a: x, b: y.transposed(), m: t.rows, n: t.cols, k: t.a.Dim}, t.t.pack)
+}
+
+// score is the tile's scaled scores.
+func (t *tile) score(dst matrix) {
+	t.dots(dst, t.at(t.qkv, query, 3, t.q0), t.at(t.qkv, key, 3, t.k0))
 	for i := range t.rows {
-		t.k.path.scale(dst[i*keyBlock:][:t.valid(i)], t.scale)
+		t.k.path.scale(dst.x[i*keyBlock:][:t.valid(i)], t.scale)
 	}
 }
 
@@ -110,26 +121,24 @@ func (t *tile) row(i int) int { return t.head*t.a.Seq + t.q0 + i }
 
 // forward is the softmax over blocks of keys of package ref, for all rows of the tile at once.
 func (t *tile) forward() {
-	out, step := t.at(t.out, 0, 1, t.q0)
+	out, s := t.at(t.out, 0, 1, t.q0), t.scores(0)
 	highest, sum := &t.t.rows[0], &t.t.rows[1]
 	for i := range t.rows {
 		highest[i], sum[i] = float32(math.Inf(-1)), 0
-		clear(out[i*step:][:t.a.Dim])
+		clear(t.of(out, i))
 	}
 	for t.k0 = 0; t.k0 < t.q0+t.rows; t.k0 += keyBlock {
 		t.cols = min(keyBlock, t.q0+t.rows-t.k0)
-		s := t.t.scores[0]
 		t.score(s)
 		for i := range t.rows {
 			if n := t.valid(i); n > 0 {
-				t.softmax(s[i*keyBlock:][:n], out[i*step:][:t.a.Dim], i)
+				t.softmax(s.x[i*keyBlock:][:n], t.of(out, i), i)
 			}
 		}
-		v, vstep := t.at(t.qkv, value, 3, t.k0)
-		t.lower(product{c: out, ldc: step, a: s, ai: keyBlock, ap: 1, b: v, bp: vstep, bj: 1, n: t.a.Dim})
+		t.lower(out, s, t.at(t.qkv, value, 3, t.k0))
 	}
 	for i := range t.rows {
-		t.k.path.scale(out[i*step:][:t.a.Dim], 1/sum[i])
+		t.k.path.scale(t.of(out, i), 1/sum[i])
 		if t.lse != nil {
 			t.lse[t.row(i)] = highest[i] + float32(f32.Log(float64(sum[i])))
 		}
@@ -146,38 +155,18 @@ func (t *tile) softmax(s, out []float32, i int) {
 	if t.k0 > 0 {
 		path.scale(out, shrink)
 	}
-	t.drop(s, s, i)
+	t.drop(s, i)
 }
 
-// drop sets dst = s times the row's dropout factors.
-func (t *tile) drop(dst, s []float32, i int) {
+// drop multiplies a row of the tile by its dropout factors.
+func (t *tile) drop(s []float32, i int) {
 	if t.a.Drop > 0 {
 		keep(t.t.keep[:len(s)], t.a.Key, uint64(t.row(i))*uint64(t.a.Seq)+uint64(t.k0), t.a.Drop)
-		t.k.path.mul(dst, s, t.t.keep[:len(s)])
+		t.k.path.mul(s, s, t.t.keep[:len(s)])
 	}
 }
 
-// lower adds the product of the tile (rows, cols), taken up to the diagonal, with rows of B. Rows go in groups: first the keys
-// that all rows of a group see, then each row's rest.
-func (t *tile) lower(p product) {
-	p.add = true
-	for i := 0; i < t.rows; i += group {
-		g := p
-		g.m, g.k = min(group, t.rows-i), t.valid(i)
-		g.c, g.a = p.c[i*p.ldc:], p.a[i*p.ai:]
-		if g.k > 0 {
-			t.k.path.multiply(g, t.t.pack)
-		}
-		for r := 1; r < g.m; r++ {
-			if rest := t.valid(i+r) - g.k; rest > 0 {
-				one := g
-				one.m, one.k = 1, rest
-				one.c, one.a, one.b = g.c[r*g.ldc:], g.a[r*g.ai+g.k:], g.b[g.k*g.bp:]
-				t.k.path.multiply(one, t.t.pack)
-			}
-		}
-	}
+// lower adds to the queries' rows of c: those of x, one for each key, with the factors of the tile up to the diagonal.
+func (t *tile) lower(c, scores, x matrix) {
+	t.k.path.banded(product{c: c, a: scores, b: x, m: t.rows, n: t.a.Dim, k: t.cols}, band{-never, t.q0 + 1 - t.k0}, t.t.pack)
 }
-
-// group is the rows that a product takes at once beside the diagonal.
-const group = 4

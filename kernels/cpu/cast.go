@@ -1,10 +1,10 @@
 package cpu
 
 import (
-	"fmt"
 	"unsafe"
 
 	"zeroshard/device"
+	"zeroshard/internal/invariants"
 	"zeroshard/kernels"
 	"zeroshard/kernels/internal/f32"
 )
@@ -29,9 +29,9 @@ func (j *castJob) Part(i int) {
 	case d == device.F32 && s == device.F32:
 		copy(dst.Float32s(), src.Float32s())
 	case d == device.F32:
-		widen(dst.Float32s(), halves(src), s)
+		j.k.path.widen(dst.Float32s(), halves(src), s)
 	case s == device.F32:
-		narrow(halves(dst), src.Float32s(), d)
+		j.k.path.narrow(halves(dst), src.Float32s(), d)
 	default:
 		through(dst, src)
 	}
@@ -59,7 +59,7 @@ func widen(dst []float32, src []uint16, from device.DType) {
 			dst[i] = f32.FromF16(h)
 		}
 	default:
-		panic(fmt.Sprintf("cpu: cast from %v", from))
+		invariants.Broken("cpu: cast from %v", from)
 	}
 }
 
@@ -75,7 +75,7 @@ func narrow(dst []uint16, src []float32, to device.DType) {
 			dst[i] = f32.ToF16(v)
 		}
 	default:
-		panic(fmt.Sprintf("cpu: cast to %v", to))
+		invariants.Broken("cpu: cast to %v", to)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"zeroshard/device"
 	"zeroshard/internal/exact"
 	"zeroshard/kernels"
+	"zeroshard/kernels/internal/f32"
 )
 
 // Kernels is kernels.Vector and kernels.Net for one stream.
@@ -22,12 +23,25 @@ var (
 	_ kernels.Net    = (*Kernels)(nil)
 )
 
-// New returns kernels that run on pool, on one thread where pool is nil.
-func New(pool kernels.Pool) *Kernels {
+// New returns kernels that run on pool (on one thread where pool is nil), by the best of Paths.
+func New(pool kernels.Pool) *Kernels { return newKernels(pool, paths()[0]) }
+
+// NewPath is New with one of Paths. Paths differ in the bits of products: "portable" rounds product and sum, the others
+// once.
+func NewPath(pool kernels.Pool, name string) (*Kernels, error) {
+	for _, p := range paths() {
+		if p.name == name {
+			return newKernels(pool, p), nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %q; this machine has %v", ErrPath, name, Paths())
+}
+
+func newKernels(pool kernels.Pool, p *path) *Kernels {
 	if pool == nil {
 		pool = single{}
 	}
-	k := &Kernels{pool: pool, path: &portable, threads: make([]thread, pool.Threads())}
+	k := &Kernels{pool: pool, path: p, threads: make([]thread, pool.Threads())}
 	k.jobs.tie(k)
 	return k
 }
@@ -48,15 +62,16 @@ func (single) Run(parts int, t kernels.Task) {
 
 // thread is the scratch of one part of a job; parts of jobs that use it are as many as threads.
 type thread struct {
-	pack   []float32              // of a product
-	scores [2][]float32           // tiles of attention: queryBlock × f32.KeyBlock
-	rows   [4][queryBlock]float32 // numbers by row of a tile
-	keep   [keepBlock]float32     // uniform numbers, then what dropout multiplies by
+	pack   []float32                  // of a product
+	scores [2][]float32               // tiles of attention: queryBlock × f32.KeyBlock
+	rows   [4][queryBlock]float32     // numbers by row of a tile
+	keep   [keepBlock]float32         // uniform numbers, then what dropout multiplies by
+	sums   [chunk / f32.Grain]float64 // of grains
 	exact  [exact.Words]uint64
 }
 
 const (
-	packFloats  = packK * packN
+	packFloats  = 1 << 16 // of the hungriest path: it is the same on every machine, so that plans are
 	tileFloats  = queryBlock * keyBlock
 	threadBytes = 4 * (packFloats + 2*tileFloats)
 )

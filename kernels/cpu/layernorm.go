@@ -34,7 +34,7 @@ func (j *normJob) Part(i int) {
 			st[0] = path.sum(x) / n
 			st[1] = 1 / f32.Sqrt(path.norm.squares(x, st[0])/n+j.eps)
 		}
-		path.norm.apply(j.y[r*j.dim:(r+1)*j.dim], x, j.w, j.b, st[0], st[1])
+		path.norm.apply(j.y[r*j.dim:(r+1)*j.dim], x, j.w, j.b, normConst{mean: st[0], rstd: st[1]})
 	}
 }
 
@@ -48,7 +48,7 @@ type normBackJob struct {
 	columns      bool
 }
 
-// normConst is the scalars of one row of dx = rstd·(g − meanG − x̂·meanGX).
+// normConst is the scalars of one row, in the order in which assembly reads them.
 type normConst struct {
 	mean, rstd, meanG, meanGX float32
 	add                       bool
@@ -76,9 +76,10 @@ func (j *normBackJob) Part(i int) {
 	lo, hi := rowCut(i, j.l.Rows, d)
 	for r := lo; r < hi; r++ {
 		dy, x := j.dy[r*d:(r+1)*d], j.x[r*d:(r+1)*d]
-		mean, rstd := j.stats[2*r], j.stats[2*r+1]
-		g, gx := norm.sums(dy, x, j.w, mean, rstd)
-		norm.back(j.dx[r*d:(r+1)*d], dy, x, j.w, normConst{mean, rstd, g / float32(d), gx / float32(d), j.l.AddX})
+		c := normConst{mean: j.stats[2*r], rstd: j.stats[2*r+1], add: j.l.AddX}
+		g, gx := norm.sums(dy, x, j.w, c)
+		c.meanG, c.meanGX = g/float32(d), gx/float32(d)
+		norm.back(j.dx[r*d:(r+1)*d], dy, x, j.w, c)
 	}
 }
 
@@ -93,7 +94,7 @@ func (j *normBackJob) params(lo, hi int) {
 		clear(db)
 	}
 	for r := range j.l.Rows {
-		j.k.path.norm.params(dw, db, j.dy[r*d+lo:r*d+hi], j.x[r*d+lo:r*d+hi], j.stats[2*r], j.stats[2*r+1])
+		j.k.path.norm.params(dw, db, j.dy[r*d+lo:r*d+hi], j.x[r*d+lo:r*d+hi], normConst{mean: j.stats[2*r], rstd: j.stats[2*r+1]})
 	}
 }
 
@@ -106,10 +107,10 @@ func normSquares(x []float32, mean float32) float32 {
 	return f32.Fold(&l)
 }
 
-func normApply(y, x, w, b []float32, mean, rstd float32) {
+func normApply(y, x, w, b []float32, c normConst) {
 	x, w = x[:len(y)], w[:len(y)]
 	for i, v := range x {
-		v = float32(float32((v-mean)*rstd) * w[i])
+		v = float32(float32((v-c.mean)*c.rstd) * w[i])
 		if b != nil {
 			v += b[i]
 		}
@@ -117,13 +118,13 @@ func normApply(y, x, w, b []float32, mean, rstd float32) {
 	}
 }
 
-func normSums(dy, x, w []float32, mean, rstd float32) (g, gx float32) {
+func normSums(dy, x, w []float32, c normConst) (g, gx float32) {
 	var lg, lx [f32.Lanes]float32
 	x, w = x[:len(dy)], w[:len(dy)]
 	for i, v := range dy {
 		v = float32(v * w[i])
 		lg[i%f32.Lanes] += v
-		lx[i%f32.Lanes] += float32(v * float32((x[i]-mean)*rstd))
+		lx[i%f32.Lanes] += float32(v * float32((x[i]-c.mean)*c.rstd))
 	}
 	return f32.Fold(&lg), f32.Fold(&lx)
 }
@@ -140,10 +141,10 @@ func normBack(dx, dy, x, w []float32, c normConst) {
 	}
 }
 
-func normParams(dw, db, dy, x []float32, mean, rstd float32) {
+func normParams(dw, db, dy, x []float32, c normConst) {
 	dy, x = dy[:len(dw)], x[:len(dw)]
 	for i, v := range dy {
-		dw[i] += float32(v * float32((x[i]-mean)*rstd))
+		dw[i] += float32(v * float32((x[i]-c.mean)*c.rstd))
 		if db != nil {
 			db[i] += v
 		}

@@ -16,13 +16,13 @@ type matmulJob struct {
 // MatMul: see kernels.MatMul and package ref.
 func (k *Kernels) MatMul(_ device.Stream, m kernels.MatMul) {
 	k.needScratch()
-	p := product{c: m.C.Float32s()[:m.M*m.N], a: m.A.Float32s()[:m.M*m.K], b: m.B.Float32s()[:m.K*m.N], ldc: m.N,
-		ai: m.K, ap: 1, bp: m.N, bj: 1, m: m.M, n: m.N, k: m.K, add: m.Add}
+	p := product{c: matrix{m.C.Float32s()[:m.M*m.N], m.N, 1}, a: matrix{m.A.Float32s()[:m.M*m.K], m.K, 1},
+		b: matrix{m.B.Float32s()[:m.K*m.N], m.N, 1}, m: m.M, n: m.N, k: m.K, add: m.Add}
 	if m.TransA {
-		p.ai, p.ap = 1, m.M
+		p.a.row, p.a.col = 1, m.M
 	}
 	if m.TransB {
-		p.bp, p.bj = 1, m.K
+		p.b.row, p.b.col = 1, m.K
 	}
 	if m.Bias.Len > 0 {
 		p.bias = m.Bias.Float32s()[:m.N]
@@ -39,21 +39,18 @@ func (j *matmulJob) Part(i int) {
 	p := j.p
 	if j.columns {
 		lo, hi := share(i, j.parts, p.n, 16)
-		p.c, p.b, p.n = from(p.c, lo), from(p.b, lo*p.bj), hi-lo
+		p.c, p.b, p.n = p.c.from(0, lo), p.b.from(0, lo), hi-lo
 		if p.bias != nil {
 			p.bias = p.bias[lo:hi]
 		}
 	} else {
-		lo, hi := share(i, j.parts, p.m, 2)
-		p.c, p.a, p.m = from(p.c, lo*p.ldc), from(p.a, lo*p.ai), hi-lo
+		lo, hi := share(i, j.parts, p.m, 6)
+		p.c, p.a, p.m = p.c.from(lo, 0), p.a.from(lo, 0), hi-lo
 	}
 	if p.m > 0 && p.n > 0 {
 		j.k.path.multiply(p, j.k.threads[i].pack)
 	}
 }
-
-// from is s[lo:], empty where lo is past the end: the offset of an operand without elements.
-func from(s []float32, lo int) []float32 { return s[min(lo, len(s)):] }
 
 // columnsJob splits sums down columns.
 type columnsJob struct {

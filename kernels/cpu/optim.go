@@ -33,12 +33,11 @@ func (k *Kernels) AdamW(_ device.Stream, a kernels.AdamW) {
 
 func (j *adamwJob) Part(i int) {
 	lo, hi := cut(i, len(j.p))
-	j.k.path.adamw(j.p[lo:hi], j.g[lo:hi], j.m[lo:hi], j.v[lo:hi], &j.c)
+	j.k.path.adamw(j.p[lo:hi], j.g[lo:hi], j.m[lo:hi], j.v[lo:hi], j.c)
 }
 
-func adamw(p, g, m, v []float32, c *adamwConst) {
+func adamw(p, g, m, v []float32, k adamwConst) {
 	g, m, v = g[:len(p)], m[:len(p)], v[:len(p)]
-	k := *c
 	for i, old := range p {
 		gi := float32(g[i] * k.scale)
 		mi := f32.Flush(float32(k.beta1*m[i]) + float32(k.rest1*gi))
@@ -76,12 +75,11 @@ func (j *sgdJob) Part(i int) {
 	if j.m != nil {
 		m = j.m[lo:hi]
 	}
-	j.k.path.sgd(j.p[lo:hi], j.g[lo:hi], m, &j.c)
+	j.k.path.sgd(j.p[lo:hi], j.g[lo:hi], m, j.c)
 }
 
-func sgd(p, g, m []float32, c *sgdConst) {
+func sgd(p, g, m []float32, k sgdConst) {
 	g = g[:len(p)]
-	k := *c
 	for i, old := range p {
 		step := float32(g[i]*k.scale) + float32(k.decay*old)
 		if m != nil {

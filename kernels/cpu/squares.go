@@ -30,7 +30,7 @@ func (k *Kernels) SumSquares(_ device.Stream, acc, x kernels.Buffer, tag uint32)
 }
 
 func (j *squaresJob) Part(i int) {
-	acc := &j.k.threads[i].exact
+	acc, sums := &j.k.threads[i].exact, &j.k.threads[i].sums
 	clear(acc[:])
 	for {
 		c := int(j.next.Add(1)) - 1
@@ -38,10 +38,16 @@ func (j *squaresJob) Part(i int) {
 			return
 		}
 		lo, hi := cut(c, len(j.x))
-		for x := j.x[lo:hi]; len(x) > 0; {
-			n := min(f32.Grain, len(x))
-			exact.Add(acc[:], j.k.path.squares(x[:n]), j.tag)
-			x = x[n:]
+		grains := sums[:(hi-lo+f32.Grain-1)/f32.Grain]
+		j.k.path.squares(grains, j.x[lo:hi])
+		for _, s := range grains {
+			exact.Add(acc[:], s, j.tag)
 		}
+	}
+}
+
+func squares(sums []float64, x []float32) {
+	for i := range sums {
+		sums[i] = f32.SumSquares(x[i*f32.Grain : min((i+1)*f32.Grain, len(x))])
 	}
 }

@@ -1,11 +1,11 @@
 package ref
 
 import (
-	"fmt"
 	"unsafe"
 
 	"zeroshard/device"
 	"zeroshard/internal/exact"
+	"zeroshard/internal/invariants"
 	"zeroshard/kernels"
 	"zeroshard/kernels/internal/f32"
 )
@@ -40,7 +40,8 @@ func load(b kernels.Buffer, i int) float32 {
 	case device.F16:
 		return f32.FromF16(halves(b)[i])
 	}
-	panic(fmt.Sprintf("ref: cast from %v", b.DType))
+	invariants.Broken("ref: cast from %v", b.DType)
+	return 0
 }
 
 func store(b kernels.Buffer, i int, v float32) {
@@ -52,7 +53,7 @@ func store(b kernels.Buffer, i int, v float32) {
 	case device.F16:
 		halves(b)[i] = f32.ToF16(v)
 	default:
-		panic(fmt.Sprintf("ref: cast to %v", b.DType))
+		invariants.Broken("ref: cast to %v", b.DType)
 	}
 }
 

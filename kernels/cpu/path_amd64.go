@@ -1,0 +1,3 @@
+package cpu
+
+func paths() []*path { return []*path{portable()} }

@@ -1,0 +1,5 @@
+//go:build !amd64
+
+package cpu
+
+func paths() []*path { return []*path{portable()} }
