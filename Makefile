@@ -3,6 +3,7 @@
 STATICCHECK := go tool -modfile=tools/go.mod staticcheck
 FUZZTIME ?= 20s
 COUNT ?= 10
+SOAK ?= 20
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,8 +37,8 @@ golden: ## rewrite golden files; read the diff
 bench: ## benchmarks, COUNT (10) times each
 	go test -run '^$$' -bench . -benchmem -count $(COUNT) ./...
 
-soak: ## the large equality grids
-	go test -tags soak -timeout 3h -count=1 ./stage_test/
+soak: ## the large equality grids: SOAK (20) times as many cells
+	ZEROSHARD_SOAK=$(SOAK) go test -timeout 6h -count=1 ./stage_test/
 
 cover: ## coverage of the whole tree, by package
 	go test -short -coverpkg ./... -coverprofile cover.out ./... >/dev/null

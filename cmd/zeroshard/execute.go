@@ -45,10 +45,11 @@ const maxFaults = 5
 
 // complaint is what stderr gets: a line for each fault, and where to read on when the command line was at fault.
 func complaint(cmd *cobra.Command, err error) string {
+	text := strings.TrimPrefix(strings.TrimSpace(err.Error()), "zeroshard: ")
 	if exitCode(err) != exitUsage {
-		return "zeroshard: " + err.Error()
+		return "zeroshard: " + text
 	}
-	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	lines := strings.Split(text, "\n")
 	if len(lines) > maxFaults {
 		lines = append(lines[:maxFaults-1], fmt.Sprintf("and %d more", len(lines)-maxFaults+1))
 	}

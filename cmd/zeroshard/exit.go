@@ -10,6 +10,7 @@ import (
 	"zeroshard/device"
 	"zeroshard/memory"
 	"zeroshard/models/gpt"
+	"zeroshard/optim"
 	"zeroshard/shard"
 	"zeroshard/train"
 	"zeroshard/zero"
@@ -38,7 +39,7 @@ var exitCodes = [...]struct {
 	{exitUsage, as[*usageError]},
 	{exitNoFit, is(memory.ErrLimit, device.ErrMemory)},
 	{exitUsage, is(zero.ErrStrategy, zero.ErrOptions, shard.ErrWorld, shard.ErrWindows, shard.ErrMesh, gpt.ErrConfig, gpt.ErrShape)},
-	{exitUsage, is(data.ErrMismatch, train.ErrExists)},
+	{exitUsage, is(optim.ErrOptimizer, data.ErrMismatch, train.ErrExists)},
 	{exitFile, is(data.ErrCorrupt, data.ErrNoCorpus)},
 	{exitFile, as[*fs.PathError]},
 }

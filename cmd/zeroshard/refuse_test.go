@@ -14,6 +14,7 @@ import (
 	"zeroshard/device"
 	"zeroshard/memory"
 	"zeroshard/models/gpt"
+	"zeroshard/optim"
 	"zeroshard/shard"
 	"zeroshard/train"
 	"zeroshard/zero"
@@ -141,7 +142,7 @@ func TestExitCode(t *testing.T) {
 		{train.ErrDiverged, 1},
 		{&usageError{"x"}, 2},
 		{zero.ErrOptions, 2}, {zero.ErrStrategy, 2}, {shard.ErrWorld, 2}, {shard.ErrWindows, 2}, {shard.ErrMesh, 2},
-		{gpt.ErrConfig, 2}, {gpt.ErrShape, 2}, {data.ErrMismatch, 2}, {train.ErrExists, 2},
+		{gpt.ErrConfig, 2}, {optim.ErrOptimizer, 2}, {gpt.ErrShape, 2}, {data.ErrMismatch, 2}, {train.ErrExists, 2},
 		{path, 3}, {data.ErrCorrupt, 3}, {data.ErrNoCorpus, 3}, {&data.FileError{}, 3},
 		{memory.ErrLimit, 4}, {&memory.LimitError{}, 4}, {device.ErrMemory, 4},
 		{&signalError{syscall.SIGINT}, 130}, {&signalError{syscall.SIGTERM}, 143},
