@@ -3,43 +3,43 @@ package cpu
 // band limits the links of a product's rows, as the diagonal of attention does: row i takes those of [0,k) in [i+lo, i+hi).
 type band struct{ lo, hi int }
 
+// never is a limit that no row reaches.
+const never = 1 << 40
+
 func (w band) of(i, k int) (from, to int) {
 	from = min(max(i+w.lo, 0), k)
 	return from, max(min(i+w.hi, k), from)
 }
 
-// never is a limit that no row reaches.
-const never = 1 << 40
+// parts cuts a product of m rows and k links into full ones, to be added to C in the order given: part gets the first row, the
+// number of rows, and the links. For each group of rows first come the links before those that all of its rows have, row
+// by row, then the common ones, then those after.
+func (w band) parts(m, k, rows int, part func(i, m, from, to int)) {
+	for i := 0; i < m; i += rows {
+		end := min(i+rows, m)
+		lo, _ := w.of(end-1, k)
+		_, hi := w.of(i, k)
+		hi = max(lo, hi)
+		for r := i; r < end; r++ {
+			from, to := w.of(r, k)
+			part(r, 1, from, min(to, lo))
+		}
+		part(i, end-i, lo, hi)
+		for r := i; r < end; r++ {
+			from, to := w.of(r, k)
+			part(r, 1, max(from, hi), to)
+		}
+	}
+}
 
 // bandRows is the rows that the portable product takes together beside the diagonal.
 const bandRows = 4
 
 // banded is the portable product within a band, added to C.
 func banded(p product, w band, pack []float32) {
-	w.groups(p, bandRows, func(g product) { multiply(g, pack) })
-}
-
-// groups cuts a product into full ones, added to C: for each group of rows first the links before those that all of its rows
-// have, row by row, then the common ones, then those after.
-func (w band) groups(p product, rows int, full func(product)) {
-	part := func(i, m, from, to int) {
+	w.parts(p.m, p.k, bandRows, func(i, m, from, to int) {
 		if from < to {
-			full(product{c: p.c.from(i, 0), a: p.a.from(i, from), b: p.b.from(from, 0), m: m, n: p.n, k: to - from, add: true})
+			multiply(product{c: p.c.from(i, 0), a: p.a.from(i, from), b: p.b.from(from, 0), m: m, n: p.n, k: to - from, add: true}, pack)
 		}
-	}
-	for i := 0; i < p.m; i += rows {
-		end := min(i+rows, p.m)
-		lo, _ := w.of(end-1, p.k)
-		_, hi := w.of(i, p.k)
-		hi = max(lo, hi)
-		for r := i; r < end; r++ {
-			from, to := w.of(r, p.k)
-			part(r, 1, from, min(to, lo))
-		}
-		part(i, end-i, lo, hi)
-		for r := i; r < end; r++ {
-			from, to := w.of(r, p.k)
-			part(r, 1, max(from, hi), to)
-		}
-	}
+	})
 }

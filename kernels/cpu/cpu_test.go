@@ -12,11 +12,48 @@ import (
 	"zeroshard/kernels/ref"
 )
 
-func TestConformance(t *testing.T) {
-	kerneltest.Run(t, func(p kernels.Pool) kerneltest.Kernels { return cpu.New(p) }, ref.New())
+// truth is what a path must equal.
+func truth(path string) *ref.Kernels {
+	if path == "portable" {
+		return ref.New()
+	}
+	return ref.NewFused()
 }
 
-func TestGradients(t *testing.T) { kerneltest.Gradients(t, cpu.New(nil)) }
+func newPath(t *testing.T, pool kernels.Pool, path string) *cpu.Kernels {
+	k, err := cpu.NewPath(pool, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func TestConformance(t *testing.T) {
+	for _, path := range cpu.Paths() {
+		t.Run(path, func(t *testing.T) {
+			kerneltest.Run(t, func(p kernels.Pool) kerneltest.Kernels { return newPath(t, p, path) }, truth(path))
+		})
+	}
+}
+
+func TestGradients(t *testing.T) {
+	for _, path := range cpu.Paths() {
+		t.Run(path, func(t *testing.T) { kerneltest.Gradients(t, newPath(t, nil, path)) })
+	}
+}
+
+func TestPaths(t *testing.T) {
+	paths := cpu.Paths()
+	if paths[len(paths)-1] != "portable" {
+		t.Errorf("paths are %v, want portable last", paths)
+	}
+	if got := cpu.New(nil).Path(); got != paths[0] {
+		t.Errorf("New runs on %q, want %q", got, paths[0])
+	}
+	if _, err := cpu.NewPath(nil, "abacus"); !errors.Is(err, cpu.ErrPath) {
+		t.Errorf("unknown path: %v", err)
+	}
+}
 
 type mem []byte
 

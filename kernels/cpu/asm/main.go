@@ -1,0 +1,21 @@
+// Command asm writes the inner loops of kernels/cpu in Go assembly. It is a module of its own, so that its dependency does not
+// reach those who only build. Run it by go generate in kernels/cpu.
+//
+// Loops take slices whose lengths are multiples of what one turn does (the Go side rounds down and does the tail with
+// the portable loop, which gives the same bits), so there are no tails here. No operation is fused, outside the tiles.
+package main
+
+import (
+	"github.com/mmcloughlin/avo/build"
+)
+
+func main() {
+	tiles()
+	packs()
+	vectors()
+	rows()
+	norms()
+	optimizers()
+	casts()
+	build.Generate()
+}

@@ -1,0 +1,161 @@
+package cpu
+
+//go:generate go run -C asm . -out ../loops_amd64.s -pkg cpu
+
+// The loops of loops_amd64.s, which asm generates: see there for what they do. Slices have lengths that are multiples of a
+// turn: 32 for sums along rows, add and mul, 8 else. Only the first slice's (of sums along rows: x's) length counts. Strides
+// are in bytes.
+
+// tileArgs is a block of C, some rows by up to 16 columns, as tiles want it; asm knows the order of its fields.
+type tileArgs struct {
+	a       rowsOfA
+	b, c    pointer // to the next link, row
+	init    pointer // where chains start, 0 where it is nil
+	k       uintptr // links
+	groups  uintptr // of rows
+	columns uintptr // of a masked tile
+	packed  bool    // A is, so that a last, smaller group has shorter links
+}
+
+type pointer struct {
+	at   *float32
+	step uintptr
+}
+
+// rowsOfA has the strides to the next row, link, and group of rows.
+type rowsOfA struct {
+	at               *float32
+	row, link, group uintptr
+}
+
+//go:noescape
+func tile1AVX2(t *tileArgs)
+
+//go:noescape
+func tile2AVX2(t *tileArgs)
+
+//go:noescape
+func tile3AVX2(t *tileArgs)
+
+//go:noescape
+func tile4AVX2(t *tileArgs)
+
+//go:noescape
+func tile5AVX2(t *tileArgs)
+
+//go:noescape
+func tile6AVX2(t *tileArgs)
+
+//go:noescape
+func tile1mAVX2(t *tileArgs)
+
+//go:noescape
+func tile2mAVX2(t *tileArgs)
+
+//go:noescape
+func tile3mAVX2(t *tileArgs)
+
+//go:noescape
+func tile4mAVX2(t *tileArgs)
+
+//go:noescape
+func tile5mAVX2(t *tileArgs)
+
+//go:noescape
+func tile6mAVX2(t *tileArgs)
+
+//go:noescape
+func packRowsAVX2(dst, src *float32, ld, k uintptr)
+
+//go:noescape
+func packColumnsAVX2(dst, src *float32, ld, k uintptr)
+
+//go:noescape
+func packAAVX2(dst, src *float32, ld, k uintptr)
+
+//go:noescape
+func packARowsAVX2(dst, src *float32, ld, k uintptr)
+
+//go:noescape
+func addAVX2(dst, a, b []float32)
+
+//go:noescape
+func mulAVX2(dst, a, b []float32)
+
+//go:noescape
+func scaleAVX2(dst []float32, f float32)
+
+//go:noescape
+func scoreGradAVX2(dst, p []float32, delta, scale float32)
+
+//go:noescape
+func geluAVX2(y, x []float32)
+
+//go:noescape
+func geluGradAVX2(dx, y, dy, x []float32)
+
+//go:noescape
+func geluSlopeAVX2(dx, dy, x []float32)
+
+//go:noescape
+func sumAVX2(lanes *[32]float32, x []float32)
+
+//go:noescape
+func dotAVX2(lanes *[32]float32, x, y []float32)
+
+//go:noescape
+func maxAVX2(lanes *[32]float32, x []float32)
+
+//go:noescape
+func expSumAVX2(lanes *[32]float32, dst, x []float32, max float32)
+
+//go:noescape
+func expSumOnlyAVX2(lanes *[32]float32, x []float32, max float32)
+
+//go:noescape
+func squaresAVX2(sums []float64, x []float32)
+
+//go:noescape
+func normSquaresAVX2(lanes *[32]float32, x []float32, mean float32)
+
+//go:noescape
+func normApplyAVX2(y, x, w, b []float32, c *normConst)
+
+//go:noescape
+func normScaleAVX2(y, x, w []float32, c *normConst)
+
+//go:noescape
+func normSumsAVX2(lanes *[64]float32, dy, x, w []float32, c *normConst)
+
+//go:noescape
+func normBackAVX2(dx, dy, x, w []float32, c *normConst)
+
+//go:noescape
+func normBackAddAVX2(dx, dy, x, w []float32, c *normConst)
+
+//go:noescape
+func normParamsAVX2(dw, db, dy, x []float32, c *normConst)
+
+//go:noescape
+func normWeightAVX2(dw, dy, x []float32, c *normConst)
+
+//go:noescape
+func adamwAVX2(p, g, m, v []float32, c *adamwConst)
+
+//go:noescape
+func sgdAVX2(p, g, m []float32, c *sgdConst)
+
+//go:noescape
+func sgdPlainAVX2(p, g []float32, c *sgdConst)
+
+//go:noescape
+func widenBF16AVX2(dst []float32, src []uint16)
+
+//go:noescape
+func widenF16AVX2(dst []float32, src []uint16)
+
+//go:noescape
+func narrowF16AVX2(dst []uint16, src []float32)
+
+//go:noescape
+func narrowBF16AVX2(dst []uint16, src []float32)

@@ -1,0 +1,239 @@
+package cpu
+
+import "unsafe"
+
+// Blocks of the AVX2 product. A tile of C, tileRows by tileColumns, stays in registers over blockK links; a panel of B, blockK by
+// tileColumns, stays in the first-level cache while a block of A, blockM by blockK, passes it from the second.
+const (
+	tileRows    = 6
+	tileColumns = 16
+	blockK      = 256
+	blockM      = 192
+	panelFloats = blockK * tileColumns
+)
+
+// multiplyAVX2 packs what tiles could not read at full speed: panels of B, unless few rows would use them, and A where enough
+// columns will.
+func multiplyAVX2(p product, pack []float32) {
+	if p.k == 0 || p.add && p.bias != nil {
+		p.begin()
+		p.add, p.bias = true, nil
+	}
+	if p.m == 0 || p.n == 0 || p.k == 0 {
+		return
+	}
+	p.check()
+	for i := 0; i < p.m; i += blockM {
+		for q := 0; q < p.k; q += blockK {
+			block := product{c: p.c.from(i, 0), a: p.a.from(i, q), b: p.b.from(q, 0), bias: p.bias, m: min(blockM, p.m-i), n: p.n, k: min(blockK, p.k-q), add: p.add}
+			if q > 0 { // go on with what C holds
+				block.add, block.bias = true, nil
+			}
+			t := block.tiles()
+			if p.n >= 192 || p.a.col != 1 && p.n > 2*tileColumns {
+				block.packA(&t, pack[panelFloats:])
+			}
+			for j := 0; j < p.n; j += tileColumns {
+				block.panel(&t, j, pack[:panelFloats])
+				t.run(block.m)
+			}
+		}
+	}
+}
+
+// bandedAVX2 is multiplyAVX2 within a band and added to C, for k up to blockK.
+func bandedAVX2(p product, w band, pack []float32) {
+	if p.m == 0 || p.n == 0 || p.k == 0 {
+		return
+	}
+	p.check()
+	p.add, p.bias = true, nil
+	for j := 0; j < p.n; j += tileColumns {
+		t := p.tiles()
+		p.panel(&t, j, pack[:panelFloats])
+		w.tiles(t, p.m)
+	}
+}
+
+// tiles runs the rows of one panel within a band: see groups.
+func (w band) tiles(t tileArgs, m int) {
+	k := int(t.k)
+	part := func(i, m, from, to int) {
+		if from < to {
+			s := t
+			s.move(uintptr(i), uintptr(from))
+			s.k = uintptr(to - from)
+			s.run(m)
+		}
+	}
+	w.parts(m, k, tileRows, part)
+}
+
+// check reads the last element of each operand: tiles work with bare pointers.
+func (p *product) check() {
+	_ = p.c.x[(p.m-1)*p.c.row+p.n-1]
+	_ = p.a.x[(p.m-1)*p.a.row+(p.k-1)*p.a.col]
+	_ = p.b.x[(p.k-1)*p.b.row+(p.n-1)*p.b.col]
+	if p.bias != nil {
+		_ = p.bias[p.n-1]
+	}
+}
+
+// tiles is the arguments for a product whose A is read where it is. B and the columns come with panel.
+func (p *product) tiles() tileArgs {
+	row := 4 * uintptr(p.a.row)
+	return tileArgs{a: rowsOfA{&p.a.x[0], row, 4 * uintptr(p.a.col), tileRows * row}, c: pointer{step: 4 * uintptr(p.c.row)}, k: uintptr(p.k)}
+}
+
+// panel points t at columns j to j+16 of the product.
+func (p *product) panel(t *tileArgs, j int, pack []float32) {
+	t.columns = uintptr(min(tileColumns, p.n-j))
+	t.c.at = &p.c.x[j]
+	switch {
+	case p.add:
+		t.init = t.c
+	case p.bias != nil:
+		t.init = pointer{at: &p.bias[j]}
+	}
+	if p.b.col == 1 && t.columns == tileColumns && p.m <= 2*tileRows {
+		t.b = pointer{&p.b.x[j], 4 * uintptr(p.b.row)}
+		return
+	}
+	t.b = pointer{&pack[0], 4 * tileColumns}
+	b := product{b: p.b.from(0, j), n: int(t.columns), k: p.k}
+	b.packB(pack)
+}
+
+// packB copies up to 16 columns of B to a panel, 16 to a row. The columns of a masked tile that are not there are zero: what
+// comes of them is not stored, but might be slow to compute.
+func (p *product) packB(dst []float32) {
+	dst = dst[:p.k*tileColumns]
+	if p.n < tileColumns {
+		clear(dst)
+	}
+	if p.b.col == 1 {
+		if p.n == tileColumns {
+			packRowsAVX2(&dst[0], &p.b.x[0], 4*uintptr(p.b.row), uintptr(p.k))
+			return
+		}
+		for q := range p.k {
+			copy(dst[q*tileColumns:], p.b.x[q*p.b.row:][:p.n])
+		}
+		return
+	}
+	j, whole := 0, whole(p.k, turn)
+	for ; j+turn <= p.n && whole > 0; j += turn {
+		packColumnsAVX2(&dst[j], &p.b.x[j*p.b.col], 4*uintptr(p.b.col), uintptr(whole))
+		for i := j; i < j+turn && whole < p.k; i++ {
+			scatter(dst[whole*tileColumns+i:], p.b.x[i*p.b.col+whole:i*p.b.col+p.k], tileColumns)
+		}
+	}
+	for ; j < p.n; j++ {
+		scatter(dst[j:], p.b.x[j*p.b.col:][:p.k], tileColumns)
+	}
+}
+
+// scatter writes src to every step-th element of dst.
+func scatter(dst, src []float32, step int) {
+	for i, v := range src {
+		dst[i*step] = v
+	}
+}
+
+// packA copies A by groups of 6 rows, a link of all 6 after the other; the rows of a last, smaller group likewise.
+func (p *product) packA(t *tileArgs, dst []float32) {
+	size := tileRows * p.k
+	dst = dst[:(p.m+tileRows-1)/tileRows*size+2] // packARowsAVX2 writes two past the end
+	i := 0
+	for ; i+tileRows <= p.m; i += tileRows {
+		p.packGroup(dst[i*p.k:], p.a.from(i, 0))
+	}
+	for r := i; r < p.m; r++ {
+		for q := range p.k {
+			dst[i*p.k+q*(p.m-i)+r-i] = p.a.x[r*p.a.row+q*p.a.col]
+		}
+	}
+	t.a, t.packed = rowsOfA{&dst[0], 4, 4 * tileRows, 4 * uintptr(size)}, true
+}
+
+func (p *product) packGroup(dst []float32, a matrix) {
+	switch whole := whole(p.k, turn); {
+	case a.row == 1:
+		packAAVX2(&dst[0], &a.x[0], 4*uintptr(a.col), uintptr(p.k))
+	case a.col == 1:
+		if whole > 0 {
+			packARowsAVX2(&dst[0], &a.x[0], 4*uintptr(a.row), uintptr(whole))
+		}
+		for r := 0; r < tileRows && whole < p.k; r++ {
+			scatter(dst[whole*tileRows+r:], a.x[r*a.row+whole:r*a.row+p.k], tileRows)
+		}
+	default:
+		for r := range tileRows {
+			for q := range p.k {
+				dst[q*tileRows+r] = a.x[r*a.row+q*a.col]
+			}
+		}
+	}
+}
+
+// move goes to row i and link q.
+func (t *tileArgs) move(i, q uintptr) {
+	t.a.at = ahead(t.a.at, i/tileRows*t.a.group+i%tileRows*t.a.row+q*t.a.link)
+	t.b.at = ahead(t.b.at, q*t.b.step)
+	t.c.at = ahead(t.c.at, i*t.c.step)
+	if t.init.at != nil {
+		t.init.at = ahead(t.init.at, i*t.init.step)
+	}
+}
+
+func ahead(p *float32, bytes uintptr) *float32 {
+	return (*float32)(unsafe.Add(unsafe.Pointer(p), bytes))
+}
+
+// run computes m rows: groups of six, and the rest, whose packed A has a narrower row.
+func (t *tileArgs) run(m int) {
+	masked := t.columns < tileColumns
+	if t.groups = uintptr(m / tileRows); t.groups > 0 {
+		if masked {
+			tile6mAVX2(t)
+		} else {
+			tile6AVX2(t)
+		}
+	}
+	rest := m % tileRows
+	if rest == 0 {
+		return
+	}
+	s := *t
+	s.move(uintptr(m-rest), 0)
+	s.groups = 1
+	if t.packed {
+		s.a.link = 4 * uintptr(rest)
+	}
+	s.rest(rest, masked)
+}
+
+func (t *tileArgs) rest(rows int, masked bool) {
+	switch {
+	case rows == 1 && masked:
+		tile1mAVX2(t)
+	case rows == 2 && masked:
+		tile2mAVX2(t)
+	case rows == 3 && masked:
+		tile3mAVX2(t)
+	case rows == 4 && masked:
+		tile4mAVX2(t)
+	case rows == 5 && masked:
+		tile5mAVX2(t)
+	case rows == 1:
+		tile1AVX2(t)
+	case rows == 2:
+		tile2AVX2(t)
+	case rows == 3:
+		tile3AVX2(t)
+	case rows == 4:
+		tile4AVX2(t)
+	case rows == 5:
+		tile5AVX2(t)
+	}
+}
