@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -21,11 +21,18 @@ import (
 	"zeroshard/zero"
 )
 
-// Cluster is the ranks of this process. Its methods run all of them and are collective: call one at a time.
+// Cluster is the ranks of this process. Its methods run all of them and are collective: call one at a time, Close among them.
+//
+//  1. What is wrong with arguments that all ranks are given alike is found before any op is issued: the error costs nothing, and
+//     the cluster is as good as before.
+//  2. An error that one rank meets (a micro-batch that cannot be had, an op that fails, a context that ends) ends the
+//     cluster on all ranks: the others are in the middle of the same plan. The next calls return that error again.
 type Cluster struct {
 	config  Config
 	program *zero.Program
 	ranks   []*rank
+	wire    []zero.Traffic // of the last Step
+	closed  bool
 }
 
 type rank struct {
@@ -80,16 +87,13 @@ func Local(ctx context.Context, c Config, options ...Option) (*Cluster, error) {
 	for _, o := range options {
 		o(&w)
 	}
-	cl := &Cluster{config: c.withDefaults(), program: pr}
+	cl := &Cluster{config: c.withDefaults(), program: pr, wire: make([]zero.Traffic, c.Ranks)}
 	groups, err := localGroups(pr.Train.Mesh)
 	if err != nil {
 		return nil, err
 	}
 	for r := range cl.config.Ranks {
-		rk, err := cl.newRank(r, &w)
-		if err != nil {
-			return nil, errors.Join(err, cl.Close())
-		}
+		rk := cl.newRank(r)
 		for axis, g := range groups[r] {
 			if w.group != nil {
 				g = w.group(r, axis, g)
@@ -127,11 +131,11 @@ func localGroups(m shard.Mesh) ([]map[shard.Axis]collectives.Group, error) {
 	return out, nil
 }
 
-func (c *Cluster) newRank(r int, w *wiring) (*rank, error) {
+func (c *Cluster) newRank(r int) *rank {
 	rk := &rank{device: dcpu.New(dcpu.Options{Name: fmt.Sprintf("cpu rank %d", r)}), pool: dcpu.NewPool(c.config.Threads),
 		tracker: memory.NewTracker(), sent: map[shard.Axis]*collectives.Counter{}}
 	c.ranks = append(c.ranks, rk)
-	return rk, nil
+	return rk
 }
 
 // start makes the engines, together: they agree on the program first.
@@ -187,7 +191,7 @@ func (c *Cluster) initialize(rk *rank, key prng.Key) error {
 	return nil
 }
 
-// each runs f for every rank at the same time. Of several errors it returns a rank's own before those that peers were told.
+// each runs f for every rank at the same time.
 func (c *Cluster) each(f func(r int, rk *rank) error) error {
 	var g errgroup.Group
 	errs := make([]error, len(c.ranks))
@@ -200,7 +204,11 @@ func (c *Cluster) each(f func(r int, rk *rank) error) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	var told error
+	return cause(errs)
+}
+
+// cause picks from the ranks' errors: a rank's own before those that peers were told.
+func cause(errs []error) (told error) {
 	for _, err := range errs {
 		var abort *collectives.AbortError
 		switch {
@@ -214,12 +222,33 @@ func (c *Cluster) each(f func(r int, rk *rank) error) error {
 	return told
 }
 
+// ready is what all ranks would answer alike before they issue anything.
+func (c *Cluster) ready(ctx context.Context, what string) error {
+	if c.closed {
+		return fmt.Errorf("%w: %s came after Close", zero.ErrClosed, what)
+	}
+	errs := make([]error, len(c.ranks))
+	for r, rk := range c.ranks {
+		errs[r] = rk.engine.Err()
+	}
+	if err := cause(errs); err != nil {
+		return fmt.Errorf("zeroshard: %s after a failure, which ended the cluster: %w", what, err)
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("zeroshard: %s: %w", what, context.Cause(ctx))
+	}
+	return nil
+}
+
 // Program is the plans that the ranks run.
 func (c *Cluster) Program() *zero.Program { return c.program }
 
 // Step trains on one global batch. leaf gives the micro-batch of a number in [0, GlobalBatch/MicroBatch); it is called from several
-// goroutines, once for each leaf.
+// goroutines, once for each leaf. An error of leaf ends the cluster; one of h (optim.ErrOptimizer) does not.
 func (c *Cluster) Step(ctx context.Context, leaf func(leaf int) (zero.Batch, error), h optim.Hyper) (zero.Stats, error) {
+	if err := errors.Join(c.ready(ctx, "Step"), h.Validate()); err != nil {
+		return zero.Stats{}, err
+	}
 	stats := make([]zero.Stats, len(c.ranks))
 	for _, rk := range c.ranks {
 		for _, s := range rk.sent {
@@ -234,11 +263,17 @@ func (c *Cluster) Step(ctx context.Context, leaf func(leaf int) (zero.Batch, err
 		stats[r], err = rk.engine.Step(ctx, micro, h)
 		return err
 	})
+	for r, rk := range c.ranks {
+		c.wire[r] = rk.traffic()
+	}
 	return stats[0], err
 }
 
-// Eval computes the loss over EvalLeaves micro-batches.
+// Eval computes the loss over EvalLeaves micro-batches and changes nothing. leaf is as in Step.
 func (c *Cluster) Eval(ctx context.Context, leaf func(leaf int) (zero.Batch, error)) (zero.Loss, error) {
+	if err := c.ready(ctx, "Eval"); err != nil {
+		return zero.Loss{}, err
+	}
 	losses := make([]zero.Loss, len(c.ranks))
 	err := c.each(func(r int, rk *rank) error {
 		micro, err := batches(c.program.Eval, r, leaf)
@@ -267,37 +302,38 @@ func batches(p *zero.Plan, rank int, leaf func(int) (zero.Batch, error)) ([]zero
 	return out, nil
 }
 
-// Logits returns the scores of the token that follows tokens (at most Seq of them). The slice is good until the next call.
+// Logits returns the scores of the token that follows tokens: at least one and at most Seq of them, else the error is zero.ErrBatch. The
+// slice is good until the next call.
 func (c *Cluster) Logits(ctx context.Context, tokens []int32) ([]float32, error) {
-	var logits []float32
-	var mu sync.Mutex
-	err := c.each(func(_ int, rk *rank) error {
-		l, err := rk.engine.Logits(ctx, tokens)
-		if l != nil {
-			mu.Lock()
-			logits = l
-			mu.Unlock()
-		}
+	if err := c.ready(ctx, "Logits"); err != nil {
+		return nil, err
+	}
+	if n := c.config.Seq; len(tokens) < 1 || len(tokens) > n {
+		return nil, fmt.Errorf("%w: %d tokens: between 1 and %d are needed", zero.ErrBatch, len(tokens), n)
+	}
+	logits := make([][]float32, len(c.ranks))
+	err := c.each(func(r int, rk *rank) (err error) {
+		logits[r], err = rk.engine.Logits(ctx, tokens)
 		return err
 	})
-	return logits, err
+	return logits[0], err
 }
 
 // Wire is the bytes that each rank sent in the last Step, counted.
-func (c *Cluster) Wire() []zero.Traffic {
-	out := make([]zero.Traffic, len(c.ranks))
-	for r, rk := range c.ranks {
-		for axis, s := range rk.sent {
-			n := s.Sent()
-			if axis == shard.World {
-				out[r].Scalars += n[collectives.AllGather]
-				continue
-			}
-			out[r].AllGather += n[collectives.AllGather]
-			out[r].ReduceScatter += n[collectives.ReduceScatter]
+func (c *Cluster) Wire() []zero.Traffic { return slices.Clone(c.wire) }
+
+// traffic is what the rank has sent since the counters were reset.
+func (rk *rank) traffic() (t zero.Traffic) {
+	for axis, s := range rk.sent {
+		n := s.Sent()
+		if axis == shard.World {
+			t.Scalars += n[collectives.AllGather]
+			continue
 		}
+		t.AllGather += n[collectives.AllGather]
+		t.ReduceScatter += n[collectives.ReduceScatter]
 	}
-	return out
+	return t
 }
 
 // RankMemory is one rank's device memory, in bytes.
@@ -321,8 +357,13 @@ func (c *Cluster) Memory() []RankMemory {
 	return out
 }
 
-// Close ends all ranks and frees their memory.
+// Close ends all ranks and frees their memory; views of Piece are dead then. What was counted (Memory, Wire) can still be asked for.
+// A second Close does nothing.
 func (c *Cluster) Close() error {
+	if c.closed {
+		return nil
+	}
+	c.closed = true
 	var errs []error
 	for _, rk := range c.ranks {
 		if rk.engine != nil {

@@ -3,6 +3,7 @@ package zeroshard
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"zeroshard/kernels"
 	kcpu "zeroshard/kernels/cpu"
@@ -64,7 +65,11 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate reports all faults at once; they wrap zero.ErrOptions or zero.ErrStrategy.
+// validator is an optimizer whose settings can be wrong.
+type validator interface{ Validate() error }
+
+// Validate reports all faults at once that a setting has by itself; they wrap zero.ErrOptions or zero.ErrStrategy. What several
+// settings must agree on with the model and the mesh (leaves for every rank, windows, a layout) is Plan's to refuse.
 func (c Config) Validate() error {
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
@@ -75,13 +80,25 @@ func (c Config) Validate() error {
 	check(c.Model != nil, "no model")
 	check(c.Ranks >= 1, "%d ranks: at least 1 is needed", c.Ranks)
 	check(c.GlobalBatch >= 1 && c.MicroBatch >= 1 && c.Seq >= 1, "global batch %d, micro-batch %d, sequence %d: all must be at least 1", c.GlobalBatch, c.MicroBatch, c.Seq)
-	check(c.MicroBatch < 1 || c.GlobalBatch%c.MicroBatch == 0, "a global batch of %d sequences does not divide into micro-batches of %d", c.GlobalBatch, c.MicroBatch)
-	check(c.Replicas >= 0 && c.Ranks%max(c.Replicas, 1) == 0, "%d ranks do not divide into %d replicas", c.Ranks, c.Replicas)
-	check(c.Threads >= 0 && c.EvalLeaves >= 0 && c.PersistenceThreshold >= 0, "threads, evaluation leaves and persistence threshold cannot be negative")
-	check(c.Clip >= 0, "clip %v: it cannot be negative", c.Clip)
-	check(c.DeviceMemory >= 0, "device memory %d: it cannot be negative", c.DeviceMemory)
+	check(c.MicroBatch < 1 || c.GlobalBatch < 1 || c.GlobalBatch%c.MicroBatch == 0, "a global batch of %d sequences does not divide into micro-batches of %d", c.GlobalBatch, c.MicroBatch)
+	check(c.Ranks < 1 || c.Replicas < 1 || c.Ranks%c.Replicas == 0, "%d ranks do not divide into %d replicas", c.Ranks, c.Replicas)
+	for _, n := range [...]struct {
+		name  string
+		value int64
+	}{
+		{"replicas", int64(c.Replicas)}, {"threads", int64(c.Threads)}, {"evaluation leaves", int64(c.EvalLeaves)}, {"recompute", int64(c.Recompute)},
+		{"prefetch", int64(c.Prefetch)}, {"window", int64(c.Window)}, {"persistence threshold", int64(c.PersistenceThreshold)}, {"device memory", c.DeviceMemory},
+	} {
+		check(n.value >= 0, "%s %d: it cannot be negative", n.name, n.value)
+	}
+	check(c.Clip >= 0 && !math.IsInf(c.Clip, 0), "clip %v: use a norm above 0, or 0 for off", c.Clip)
 	_, err := zero.Stage(c.Stage)
-	errs = append(errs, err)
+	errs = append(errs, err, c.withDefaults().Precision.Validate())
+	if o, ok := c.Optimizer.(validator); ok {
+		if err := o.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("%w: %w", zero.ErrOptions, err))
+		}
+	}
 	if m, ok := c.Model.(shaper); ok && c.MicroBatch >= 1 && c.Seq >= 1 {
 		if err := m.CheckShape(models.Shape{Batch: c.MicroBatch, Seq: c.Seq}); err != nil {
 			errs = append(errs, fmt.Errorf("%w: %w", zero.ErrOptions, err))
@@ -90,7 +107,8 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Plan compiles what Local would run: a pure function, no memory is reserved.
+// Plan compiles what Local would run: a pure function, no memory is reserved. The program and its hash are the same for every rank. Threads
+// are a rank's own affair: they may ask for more kernel scratch (Program.Scratch, and so the peak), but never change the hash.
 func Plan(c Config) (*zero.Program, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err

@@ -38,44 +38,80 @@ func (c *Cluster) param(name string) (shard.Param, error) {
 
 // Full returns a copy of a whole parameter, with its shape. It is collective and moves the slices to rank 0.
 func (c *Cluster) Full(ctx context.Context, name string) (*tensor.Dense, error) {
+	if err := c.ready(ctx, "Full"); err != nil {
+		return nil, err
+	}
 	p, err := c.param(name)
 	if err != nil {
 		return nil, err
+	}
+	if p.Len() == 0 {
+		return nil, fmt.Errorf("%w: %q of shape %v has no elements, which a tensor cannot hold", ErrValue, name, p.Shape)
 	}
 	v, err := c.read(ctx, p, zero.Master)
 	if err != nil {
 		return nil, err
 	}
-	if p.Len() == 0 {
-		return nil, fmt.Errorf("%w: %q of shape %v has no elements, which a tensor cannot hold", zero.ErrParameter, name, p.Shape)
-	}
 	return tensor.New(tensor.WithShape(p.Shape...), tensor.WithBacking(v)), nil
 }
 
-// Set gives a parameter new values on all ranks. v must have the parameter's shape and hold float32; views are copied as they read.
-func (c *Cluster) Set(_ context.Context, name string, v *tensor.Dense) error {
+// Set gives a parameter new values on all ranks: a copy of v, which must have the parameter's shape and hold float32 (else the error
+// is ErrValue). Slices and transposed tensors are copied as they read, not as they lie. It is collective.
+func (c *Cluster) Set(ctx context.Context, name string, v *tensor.Dense) error {
+	if err := c.ready(ctx, "Set"); err != nil {
+		return err
+	}
 	p, err := c.param(name)
 	if err != nil {
 		return err
 	}
+	if v == nil {
+		return fmt.Errorf("%w: %q is given no tensor", ErrValue, name)
+	}
 	if v.Dtype() != tensor.Float32 || !slices.Equal([]int(v.Shape()), p.Shape) {
-		return fmt.Errorf("%w: %q is float32 %v, not %v %v", zero.ErrParameter, name, p.Shape, v.Dtype(), v.Shape())
+		return fmt.Errorf("%w: %q is float32 of shape %v, it is given %v of shape %v", ErrValue, name, p.Shape, v.Dtype(), []int(v.Shape()))
 	}
-	if v.RequiresIterator() || !v.DataOrder().IsContiguous() || v.DataOrder().IsColMajor() || v.DataOrder().IsTransposed() {
-		v = v.Materialize().(*tensor.Dense)
-	}
-	data := v.Data().([]float32)
+	values := byRows(v)
 	return c.each(func(_ int, rk *rank) error {
 		return rk.engine.Write(name, zero.Master, func(lo int, dst []float32) error {
-			copy(dst, data[lo:])
+			copy(dst, values[lo:])
 			return nil
 		})
 	})
 }
 
+// byRows copies a tensor's elements, last index fastest, whatever its strides are. (Materialize cannot be relied on for that: it leaves
+// column-major tensors, and slices of transposed ones, in the order in which they lie.)
+func byRows(v *tensor.Dense) []float32 {
+	if v.IsScalar() {
+		return []float32{v.ScalarValue().(float32)}
+	}
+	data, shape, strides := v.Data().([]float32), v.Shape(), v.Strides()
+	out := make([]float32, shape.TotalSize())
+	index := make([]int, len(shape))
+	at := 0
+	for i := range out {
+		out[i] = data[at]
+		for d := len(shape) - 1; d >= 0; d-- {
+			index[d]++
+			at += strides[d]
+			if index[d] < shape[d] {
+				break
+			}
+			at -= shape[d] * strides[d]
+			index[d] = 0
+		}
+	}
+	return out
+}
+
 // Piece returns what rests of a parameter on a rank as a view, not a copy: whole and with its shape where the strategy keeps it
-// whole, else this rank's elements [from, from+len) in one dimension; nil where the rank has none. Do not use it during a Step.
+// whole, else this rank's elements [from, from+len) in one dimension; nil where the rank has none. It is not collective. Do not use the
+// view during a call of the cluster, nor after Close; who writes to it must write the same to the copies of other ranks.
 func (c *Cluster) Piece(rank int, name string) (view *tensor.Dense, from int, err error) {
+	if c.closed {
+		return nil, 0, fmt.Errorf("%w: Piece came after Close", zero.ErrClosed)
+	}
 	p, err := c.param(name)
 	if err != nil {
 		return nil, 0, err
@@ -109,6 +145,9 @@ func (c *Cluster) read(ctx context.Context, p shard.Param, state int) ([]float32
 // StateSHA256 identifies the state of a run: the hash over, for each parameter in byte order of its name, the master weights, then
 // the optimizer's values in the order of its States, as fp32 little-endian without padding. It is collective.
 func (c *Cluster) StateSHA256(ctx context.Context) (string, error) {
+	if err := c.ready(ctx, "StateSHA256"); err != nil {
+		return "", err
+	}
 	h := sha256.New()
 	states := len(c.config.Optimizer.States())
 	for _, name := range c.Params() {

@@ -1,6 +1,10 @@
 package optim
 
 import (
+	"errors"
+	"fmt"
+	"math"
+
 	"zeroshard/device"
 	"zeroshard/kernels"
 )
@@ -18,7 +22,19 @@ type Optimizer interface {
 // Hyper is what changes from step to step.
 type Hyper struct {
 	Step int     // 1 for the first: bias correction counts from it
-	LR   float64 // learning rate
+	LR   float64 // learning rate, 0 or more
+}
+
+// Validate reports all faults at once (ErrOptimizer). A rate that is NaN, or infinite in fp32, would ruin every weight in one step.
+func (h Hyper) Validate() error {
+	var errs []error
+	if h.Step < 1 {
+		errs = append(errs, fmt.Errorf("%w: step %d: steps count from 1", ErrOptimizer, h.Step))
+	}
+	if !(h.LR >= 0 && h.LR <= math.MaxFloat32) {
+		errs = append(errs, fmt.Errorf("%w: learning rate %v: use 0 or more", ErrOptimizer, h.LR))
+	}
+	return errors.Join(errs...)
 }
 
 // Slice is one piece of one parameter. P, G and States have equal lengths, fp32. Control holds scale and skip (kernels.AdamW).
