@@ -138,8 +138,8 @@ func (e *Engine) Step(ctx context.Context, micro []Batch, h optim.Hyper) (Stats,
 	if err := x.load(ctx, micro); err != nil {
 		return Stats{}, err
 	}
-	x.step, x.hyper = h.Step, h
-	if err := x.run(); err != nil {
+	x.run.step, x.run.hyper = h.Step, h
+	if err := x.issue(); err != nil {
 		return Stats{}, err
 	}
 	return x.stats(), nil
@@ -151,7 +151,7 @@ func (e *Engine) Eval(ctx context.Context, micro []Batch) (Loss, error) {
 	if err := x.load(ctx, micro); err != nil {
 		return Loss{}, err
 	}
-	if err := x.run(); err != nil {
+	if err := x.issue(); err != nil {
 		return Loss{}, err
 	}
 	return x.loss(), nil
@@ -174,7 +174,7 @@ func (e *Engine) Logits(ctx context.Context, tokens []int32) ([]float32, error) 
 	if err := x.load(ctx, []Batch{b}); err != nil {
 		return nil, err
 	}
-	if err := x.run(); err != nil {
+	if err := x.issue(); err != nil {
 		return nil, err
 	}
 	if x.leaves[0] == none {

@@ -20,18 +20,19 @@ type exec struct {
 	tasks  []task
 	done   []device.Event
 
-	// of the run at hand
+	run    run       // the one at hand
+	host64 []uint64  // reported scalars of all ranks
+	host32 []float32 // reported logits
+	index  []int     // by leaf: its scalars in host64
+	poison poison    // under -tags invariants
+}
+
+// run is what changes from run to run.
+type run struct {
 	ctx   context.Context
 	micro []Batch
 	step  int
 	hyper optim.Hyper
-
-	// results on the host
-	host64 []uint64
-	host32 []float32
-	index  []int // by leaf: its scalars in host64
-
-	poison poison // under -tags invariants
 }
 
 // task is an op of a plan on a rank.
@@ -46,7 +47,7 @@ type task struct {
 
 func newExec(e *Engine, p *Plan) *exec {
 	x := &exec{e: e, p: p, leaves: p.Leaves(e.cfg.Rank), tasks: make([]task, len(p.Ops)), done: make([]device.Event, len(p.Ops)),
-		ctx: context.Background()}
+		run: run{ctx: context.Background()}}
 	x.index = x.leafIndex()
 	starts, ends := p.byOp()
 	for i := range p.Ops {
@@ -81,7 +82,7 @@ func (x *exec) guard(i int, f func() error) func() error {
 				err = &device.PanicError{Label: x.tasks[i].label, Value: v, Stack: debug.Stack()}
 			}
 			if err != nil {
-				err = x.e.Fail(&OpError{Rank: x.e.cfg.Rank, Step: x.step, Line: i, Op: x.tasks[i].label, Err: err})
+				err = x.e.Fail(&OpError{Rank: x.e.cfg.Rank, Step: x.run.step, Line: i, Op: x.tasks[i].label, Err: err})
 			}
 		}()
 		return f()
@@ -102,12 +103,12 @@ func (x *exec) load(ctx context.Context, micro []Batch) error {
 			return x.e.Fail(fmt.Errorf("%w: micro-batch %d has %d tokens and %d targets, both must be %d", ErrBatch, leaf, len(b.Tokens), len(b.Targets), rows))
 		}
 	}
-	x.ctx, x.micro = ctx, micro
+	x.run.ctx, x.run.micro = ctx, micro
 	return nil
 }
 
-// run issues the plan and waits for it: the whole executor.
-func (x *exec) run() error {
+// issue hands the plan to the streams and waits for them: the whole executor.
+func (x *exec) issue() error {
 	for i := range x.p.Ops {
 		op, t := &x.p.Ops[i], &x.tasks[i]
 		for _, s := range t.starts {
@@ -135,7 +136,7 @@ func (x *exec) run() error {
 // copies appends an op's copies between host and device to its stream.
 func (x *exec) copies(s device.Stream, t *task) {
 	if t.feed != none && x.leaves[t.feed] != none {
-		b := &x.micro[t.feed]
+		b := &x.run.micro[t.feed]
 		t.src[0], t.src[1] = device.Host(b.Tokens), device.Host(b.Targets)
 	}
 	for k := range t.dst {
@@ -154,7 +155,7 @@ func (x *exec) sync() error {
 		err := x.e.streams[l].Sync()
 		var op *OpError
 		if err != nil && !errors.As(err, &op) {
-			err = x.e.Fail(&OpError{Rank: x.e.cfg.Rank, Step: x.step, Line: none, Op: "on lane " + l.String(), Err: err})
+			err = x.e.Fail(&OpError{Rank: x.e.cfg.Rank, Step: x.run.step, Line: none, Op: "on lane " + l.String(), Err: err})
 		}
 	}
 	return x.e.Err()

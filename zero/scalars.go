@@ -74,7 +74,7 @@ func (x *exec) exchange(op *Op, s device.Stream) func() error {
 	dst, src := x.buffer(op.Args.Dst), x.buffer(op.Args.Src)
 	control := x.buffer(Ref{Buf: op.Args.Out})
 	return func() error {
-		if err := g.AllGather(x.ctx, s, dst, src); err != nil {
+		if err := g.AllGather(x.run.ctx, s, dst, src); err != nil {
 			return err
 		}
 		all, c := dst.Uint64s(), control.Float32s()

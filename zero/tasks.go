@@ -27,7 +27,7 @@ func (x *exec) build(i int, t *task) func() error {
 		return x.report(t, src)
 	case Gather:
 		g := x.e.cfg.Groups[op.Axis]
-		return func() error { return g.AllGather(x.ctx, s, dst, src) }
+		return func() error { return g.AllGather(x.run.ctx, s, dst, src) }
 	case Reduce:
 		return x.reduce(op, s)
 	case Norm, Losses:
@@ -75,7 +75,7 @@ func (x *exec) unit(op *Op, slot int) func() error {
 		call = u.Backward
 	}
 	return func() error {
-		c.Key = key.Sub(uint64(x.step)).Sub(uint64(leaf)).Sub(unit)
+		c.Key = key.Sub(uint64(x.run.step)).Sub(uint64(leaf)).Sub(unit)
 		return call(c)
 	}
 }
@@ -173,7 +173,7 @@ func (x *exec) reduce(op *Op, s device.Stream) func() error {
 	for _, b := range op.Args.Ins {
 		r.In = append(r.In, x.buffer(b))
 	}
-	return func() error { return g.ReduceScatter(x.ctx, s, r) }
+	return func() error { return g.ReduceScatter(x.run.ctx, s, r) }
 }
 
 // pieces calls f for the parts of parameters in this rank's slice of a flat: global index, segment, and the part's place in the slice.
@@ -234,7 +234,7 @@ func (x *exec) update(op *Op) func() error {
 	o := x.e.cfg.Optimizer
 	return func() error {
 		for i := range parts {
-			if err := o.Update(s, v, x.hyper, parts[i]); err != nil {
+			if err := o.Update(s, v, x.run.hyper, parts[i]); err != nil {
 				return err
 			}
 		}
