@@ -42,12 +42,13 @@ func (AdamW) States() []string { return []string{"m", "v"} }
 
 // Update runs one step on a piece.
 func (a AdamW) Update(s device.Stream, k kernels.Vector, h Hyper, x Slice) error {
-	if h.Step < 1 {
-		return fmt.Errorf("%w: AdamW at step %d: steps count from 1", ErrOptimizer, h.Step)
+	n := h.Updates()
+	if n < 1 {
+		return fmt.Errorf("%w: AdamW at update %d: they count from 1", ErrOptimizer, n)
 	}
 	call := kernels.AdamW{P: x.P, G: x.G, M: x.States[0], V: x.States[1], Control: x.Control,
 		LR: float32(h.LR), Beta1: float32(a.Beta1), Beta2: float32(a.Beta2), Eps: float32(a.Eps),
-		C1: float32(1 - power(a.Beta1, h.Step)), C2: float32(1 - power(a.Beta2, h.Step))}
+		C1: float32(1 - power(a.Beta1, n)), C2: float32(1 - power(a.Beta2, n))}
 	if x.Decay {
 		call.Decay = float32(a.Decay)
 	}

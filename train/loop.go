@@ -79,7 +79,7 @@ func Run(ctx context.Context, w World, d Data, s Settings) (*Result, error) {
 			break
 		}
 		began := s.Now()
-		h := optim.Hyper{Step: step - res.Skipped, LR: s.Rate(step)}
+		h := optim.Hyper{Step: step, Update: step - res.Skipped, LR: s.Rate(step)}
 		stats, err := w.Step(ctx, func(leaf int) (zero.Batch, error) { return d.Train(step, leaf) }, h)
 		if err != nil {
 			return res, fmt.Errorf("train: step %d: %w", step, err)

@@ -222,7 +222,7 @@ func TestSkippedStepIsNoUpdate(t *testing.T) {
 	}
 	var got []string
 	for _, h := range w.hyper {
-		got = append(got, fmt.Sprint(h.Step, "@", h.LR))
+		got = append(got, fmt.Sprint(h.Updates(), "@", h.LR))
 	}
 	if want := []string{"1@1", "2@2", "2@3", "3@4", "4@5", "5@6"}; !slices.Equal(got, want) {
 		t.Errorf("update@rate %v, want %v", got, want)
