@@ -82,11 +82,15 @@ func (x *exec) guard(i int, f func() error) func() error {
 				err = &device.PanicError{Label: x.tasks[i].label, Value: v, Stack: debug.Stack()}
 			}
 			if err != nil {
-				err = x.e.Fail(&OpError{Rank: x.e.cfg.Rank, Step: x.run.step, Line: i, Op: x.tasks[i].label, Err: err})
+				err = x.e.Fail(x.opError(i, err))
 			}
 		}()
 		return f()
 	}
+}
+
+func (x *exec) opError(i int, err error) *OpError {
+	return &OpError{Rank: x.e.cfg.Rank, Step: x.run.step, Line: i, Op: x.tasks[i].label, Err: err}
 }
 
 // load takes the batches of a run.
@@ -120,7 +124,7 @@ func (x *exec) issue() error {
 				s.Wait(x.done[d])
 			}
 			s.Do(t.label, t.run)
-			x.copies(s, t)
+			x.copies(s, i)
 			x.done[i] = s.Record()
 		}
 		for _, s := range t.ends {
@@ -134,7 +138,8 @@ func (x *exec) issue() error {
 }
 
 // copies appends an op's copies between host and device to its stream.
-func (x *exec) copies(s device.Stream, t *task) {
+func (x *exec) copies(s device.Stream, i int) {
+	t := &x.tasks[i]
 	if t.feed != none && x.leaves[t.feed] != none {
 		b := &x.run.micro[t.feed]
 		t.src[0], t.src[1] = device.Host(b.Tokens), device.Host(b.Targets)
@@ -144,21 +149,36 @@ func (x *exec) copies(s device.Stream, t *task) {
 			continue
 		}
 		if err := x.e.cfg.Device.Copy(s, t.dst[k], t.src[k]); err != nil {
-			s.Do(t.label, func() error { return x.e.Fail(err) })
+			s.Do(t.label, func() error { return x.e.Fail(x.opError(i, err)) })
 		}
 	}
 }
 
-// sync waits for all lanes and returns what ended the run: this rank's own failure before what peers told it.
+// sync waits for all lanes and returns what ended the run: the first failure of which this rank knows, its own or a peer's.
 func (x *exec) sync() error {
 	for l := range Host {
-		err := x.e.streams[l].Sync()
-		var op *OpError
-		if err != nil && !errors.As(err, &op) {
-			err = x.e.Fail(&OpError{Rank: x.e.cfg.Rank, Step: x.run.step, Line: none, Op: "on lane " + l.String(), Err: err})
+		if err := x.e.streams[l].Sync(); err != nil && !reported(err) {
+			x.e.Fail(x.blame(err))
 		}
 	}
 	return x.e.Err()
+}
+
+// reported says that an op's guard has met err.
+func reported(err error) bool {
+	var op *OpError
+	return errors.As(err, &op)
+}
+
+// blame finds the op behind an error that no guard has met: one of the device itself. Lanes and waits carry an error to later ops
+// only, so it is the first op of the list whose event has one.
+func (x *exec) blame(err error) error {
+	for i := range x.done {
+		if at := x.done[i].Await(); at != nil && !reported(at) {
+			return x.opError(i, at)
+		}
+	}
+	return &OpError{Rank: x.e.cfg.Rank, Step: x.run.step, Line: none, Op: "(after the last)", Err: err}
 }
 
 func (x *exec) buffer(r Ref) device.Buffer {
