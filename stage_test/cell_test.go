@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"zeroshard"
+	"zeroshard/models"
 	"zeroshard/models/gpt"
 	"zeroshard/optim"
 	"zeroshard/prng"
@@ -69,7 +70,7 @@ func job(t testing.TB, preset string, leaves, micro, seq int, dropout float32) z
 
 // batch makes micro-batch leaf of a step: a pure function, as the sampler of train is. Leaves have different numbers of valid targets.
 func batch(c zeroshard.Config, step, leaf int) zero.Batch {
-	vocab := c.Model.(*gpt.Model).Config().Vocab
+	vocab := vocabulary(c.Model)
 	k := prng.New(5).Sub(uint64(step)).Sub(uint64(leaf))
 	n := c.MicroBatch * c.Seq
 	b := zero.Batch{Tokens: make([]int32, n), Targets: make([]int32, n)}
@@ -81,6 +82,17 @@ func batch(c zeroshard.Config, step, leaf int) zero.Batch {
 		}
 	}
 	return b
+}
+
+// vocabulary is the number of tokens that a model knows.
+func vocabulary(m models.Model) int {
+	switch m := m.(type) {
+	case *gpt.Model:
+		return m.Config().Vocab
+	case interface{ vocabulary() int }:
+		return m.vocabulary()
+	}
+	panic(fmt.Sprintf("the vocabulary of %T is not known", m))
 }
 
 func hyper(step int) optim.Hyper { return optim.Hyper{Step: step, LR: 1e-2 / float64(step)} }

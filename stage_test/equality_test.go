@@ -8,10 +8,14 @@ import (
 	"time"
 
 	"zeroshard"
+	"zeroshard/kernels"
 	kcpu "zeroshard/kernels/cpu"
 	"zeroshard/prng"
 	"zeroshard/zero"
 )
+
+// reference is the arithmetic of the oracle: that of the ranks, on one thread.
+func reference() kernels.Backend { return kcpu.New(nil) }
 
 // Stage 0 on one rank agrees bit for bit with the oracle.
 func TestOneRankEqualsOracle(t *testing.T) {
@@ -25,7 +29,7 @@ func TestOneRankEqualsOracle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := newOracle(j, kcpu.New(nil))
+			o := newOracle(j, reference())
 			for step := 1; step <= steps; step++ {
 				loss, norm := o.step(hyper(step), func(leaf int) zero.Batch { return batch(j, step, leaf) })
 				if loss != got.losses[step-1] || norm != got.norms[step-1] {
@@ -105,19 +109,12 @@ func seed(t *testing.T) uint64 {
 	return s
 }
 
-// soak multiplies the number of drawn cells: make soak sets ZEROSHARD_SOAK.
-func soak(t *testing.T, n int) int {
-	if v := os.Getenv("ZEROSHARD_SOAK"); v != "" {
-		f, err := strconv.Atoi(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n * f
-	}
+// soak is the number of cells to draw where n is usual: few in a short run, many under -tags soak.
+func soak(n int) int {
 	if testing.Short() {
 		return max(n/10, 4)
 	}
-	return n
+	return n * soaking
 }
 
 // Same bits: stage × world × accumulation × window × prefetch × recompute × threads × mesh × threshold, clipping on.
@@ -128,7 +125,7 @@ func TestSameBitsMetamorphic(t *testing.T) {
 		dropout       float32
 	}{{8, 160, 0}, {8, 20, 0.2}, {6, 20, 0}, {11, 20, 0}, {16, 20, 0}} {
 		t.Run(fmt.Sprintf("%d leaves, dropout %v", c.leaves, c.dropout), func(t *testing.T) {
-			metamorphic(t, job(t, "micro", c.leaves, 1, 16, c.dropout), soak(t, c.cells), s)
+			metamorphic(t, job(t, "micro", c.leaves, 1, 16, c.dropout), soak(c.cells), s)
 		})
 	}
 }

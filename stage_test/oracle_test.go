@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"math"
 	"slices"
-	"testing"
 
 	"zeroshard"
 	"zeroshard/device"
@@ -24,20 +23,25 @@ import (
 type oracle struct {
 	c      zeroshard.Config
 	k      kernels.Backend
-	params []shard.Param // in the order of specs
+	params []shard.Param            // in the order of specs
+	specs  map[string][]shard.Param // by name of the flat
 	value  map[string][]float32
 	states map[string][][]float32
 }
 
 func newOracle(c zeroshard.Config, k kernels.Backend) *oracle {
-	o := &oracle{c: c, k: k, value: map[string][]float32{}, states: map[string][][]float32{}}
+	o := &oracle{c: c, k: k, specs: map[string][]shard.Param{}, value: map[string][]float32{}, states: map[string][][]float32{}}
 	key := prng.New(c.Seed).Named("init")
 	for _, spec := range c.Model.Flats() {
+		o.specs[spec.Name] = spec.Params
 		for _, p := range spec.Params {
 			o.params = append(o.params, p)
 			o.value[p.Name] = make([]float32, p.Len())
 			c.Model.(models.Initializer).Init(key, p, 0, o.value[p.Name])
 			for range c.Optimizer.States() {
+				if p.Frozen {
+					break
+				}
 				o.states[p.Name] = append(o.states[p.Name], make([]float32, p.Len()))
 			}
 		}
@@ -51,7 +55,9 @@ type gradients map[string][]float32
 func (o *oracle) leaf(step, leaf int, b zero.Batch, loss []float64) gradients {
 	g := gradients{}
 	for _, p := range o.params {
-		g[p.Name] = make([]float32, p.Len())
+		if !p.Frozen {
+			g[p.Name] = make([]float32, p.Len())
+		}
 	}
 	shape := models.Shape{Batch: o.c.MicroBatch, Seq: o.c.Seq}
 	units := o.c.Model.Units()
@@ -61,11 +67,10 @@ func (o *oracle) leaf(step, leaf int, b zero.Batch, loss []float64) gradients {
 		z := u.Sizes(shape, models.Train)
 		c := &models.Call{K: o.k, Key: prng.New(o.c.Seed).Named("dropout").Sub(uint64(step)).Sub(uint64(leaf)).Sub(uint64(i)), Shape: shape,
 			Add: true, Saved: floats(z.Saved), Work: floats(max(z.Work, z.BackWork)), Tokens: device.Host(b.Tokens), Targets: device.Host(b.Targets)}
-		for _, spec := range o.c.Model.Flats() {
-			if reads, _ := u.Reads(); slices.Contains(reads, spec.Name) {
-				for _, p := range spec.Params {
-					c.P, c.G = append(c.P, device.Host(o.value[p.Name])), append(c.G, device.Host(g[p.Name]))
-				}
+		reads, _ := u.Reads()
+		for _, name := range reads {
+			for _, p := range o.specs[name] {
+				c.P, c.G = append(c.P, device.Host(o.value[p.Name])), append(c.G, device.Host(g[p.Name]))
 			}
 		}
 		if i > 0 {
@@ -122,6 +127,9 @@ func (o *oracle) step(h optim.Hyper, batch func(int) zero.Batch) (loss, norm flo
 	}
 	control := device.Host([]float32{float32(scale), 0})
 	for _, p := range o.params {
+		if p.Frozen || p.Len() == 0 {
+			continue
+		}
 		x := optim.Slice{P: device.Host(o.value[p.Name]), G: device.Host(g[p.Name]), Control: control, Decay: !p.NoDecay}
 		for _, s := range o.states[p.Name] {
 			x.States = append(x.States, device.Host(s))
@@ -153,5 +161,3 @@ func must(err error) {
 		panic(err)
 	}
 }
-
-var _ = testing.Short
