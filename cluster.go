@@ -51,6 +51,7 @@ type wiring struct {
 	kernels func(rank int, k kernels.Backend) kernels.Backend
 	group   func(rank int, axis shard.Axis, g collectives.Group) collectives.Group
 	observe func(rank int) []memory.Observer
+	watch   func(rank int) zero.Watcher
 }
 
 // WithDevice wraps each rank's device.
@@ -66,6 +67,11 @@ func WithKernels(wrap func(rank int, k kernels.Backend) kernels.Backend) Option 
 // WithGroup wraps each rank's end of each group.
 func WithGroup(wrap func(rank int, axis shard.Axis, g collectives.Group) collectives.Group) Option {
 	return func(w *wiring) { w.group = wrap }
+}
+
+// WithWatcher lets someone watch where each rank stands in its plan.
+func WithWatcher(watch func(rank int) zero.Watcher) Option {
+	return func(w *wiring) { w.watch = watch }
 }
 
 // WithObservers adds observers of each rank's memory.
@@ -161,7 +167,11 @@ func (c *Cluster) start(ctx context.Context, w *wiring) error {
 		for axis, g := range rk.sent {
 			groups[axis] = g
 		}
-		rk.engine, err = zero.New(ctx, zero.Config{Rank: r, Program: c.program, Model: c.config.Model, Optimizer: c.config.Optimizer,
+		var watch zero.Watcher
+		if w.watch != nil {
+			watch = w.watch(r)
+		}
+		rk.engine, err = zero.New(ctx, zero.Config{Rank: r, Watch: watch, Program: c.program, Model: c.config.Model, Optimizer: c.config.Optimizer,
 			Device: dev, Arena: memory.NewArena(dev, observers...), Net: k, Vector: k, Groups: groups,
 			Key: key.Named("dropout"), Clip: c.config.Clip})
 		if err != nil {

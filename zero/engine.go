@@ -29,6 +29,13 @@ type Config struct {
 	Groups    map[shard.Axis]collectives.Group // axes shard, replicate, world
 	Key       prng.Key                         // of the run: dropout
 	Clip      float64                          // global norm to clip to; 0 = off
+	Watch     Watcher                          // nil = nobody watches
+}
+
+// Watcher is told where a rank stands: it is called on an op's lane just before the op runs and just after, from several lanes at
+// once. It must be quick and must not allocate.
+type Watcher interface {
+	Op(p *Plan, line int, done bool)
 }
 
 // Batch is one leaf on the host: Shape.Rows() tokens, and as many targets (< 0 does not count).

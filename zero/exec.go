@@ -76,7 +76,12 @@ func (p *Plan) span(buf int) memory.Span {
 
 // guard turns an op's error or panic into an *OpError and wakes the peers at once.
 func (x *exec) guard(i int, f func() error) func() error {
+	watch := x.e.cfg.Watch
 	return func() (err error) {
+		if watch != nil {
+			watch.Op(x.p, i, false)
+			defer watch.Op(x.p, i, true)
+		}
 		defer func() {
 			if v := recover(); v != nil {
 				err = &device.PanicError{Label: x.tasks[i].label, Value: v, Stack: debug.Stack()}
