@@ -28,7 +28,7 @@ func (e *FitError) Unwrap() error { return memory.ErrLimit }
 func (e *FitError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "zeroshard: the plan needs %d bytes (%s) on each rank, the limit is %d (%s; --device-memory)\n", e.Peak, memory.FormatBytes(e.Peak), e.Limit, memory.FormatBytes(e.Limit))
-	fmt.Fprintf(&b, "  %-8s %14s %14s %14s %14s\n", "stage", "peak", "model state", "other", "")
+	fmt.Fprintf(&b, "  %-8s %14s %14s %14s\n", "stage", "peak", "model state", "other")
 	for _, c := range e.Stages {
 		fits := "does not fit"
 		if c.Cost.Peak() <= e.Limit {

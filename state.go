@@ -86,8 +86,11 @@ func byRows(v *tensor.Dense) []float32 {
 	if v.IsScalar() {
 		return []float32{v.ScalarValue().(float32)}
 	}
+	out := make([]float32, v.Shape().TotalSize())
+	if len(out) == 0 {
+		return nil // v.Data would panic
+	}
 	data, shape, strides := v.Data().([]float32), v.Shape(), v.Strides()
-	out := make([]float32, shape.TotalSize())
 	index := make([]int, len(shape))
 	at := 0
 	for i := range out {
