@@ -29,18 +29,31 @@ func (f Folder) Check() error {
 	case !info.IsDir():
 		return fmt.Errorf("train: run folder: %w", &fs.PathError{Op: "make", Path: string(f), Err: syscall.ENOTDIR})
 	}
-	if _, err := os.Stat(filepath.Join(string(f), SettingsFile)); err == nil {
-		return fmt.Errorf("%w: %s holds a run already; choose another --out or remove it", ErrExists, f)
+	if _, err := os.Stat(f.settings()); err == nil {
+		return f.taken()
 	}
 	return nil
 }
 
-// Create makes the folder and writes the settings into it.
+// Create makes the folder and writes the settings into it. Of two runs that want one folder, one gets it and the other ErrExists.
 func (f Folder) Create(settings any) error {
 	if err := os.MkdirAll(string(f), 0o755); err != nil {
 		return fmt.Errorf("train: run folder: %w", err)
 	}
-	return WriteJSON(filepath.Join(string(f), SettingsFile), settings)
+	claim, err := os.OpenFile(f.settings(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return f.taken()
+	}
+	if err != nil {
+		return fmt.Errorf("train: run folder: %w", err)
+	}
+	return errors.Join(claim.Close(), WriteJSON(f.settings(), settings))
+}
+
+func (f Folder) settings() string { return filepath.Join(string(f), SettingsFile) }
+
+func (f Folder) taken() error {
+	return fmt.Errorf("%w: %s holds a run already; choose another or remove it", ErrExists, f)
 }
 
 // Finish writes the summary.

@@ -17,6 +17,7 @@ type Sampling struct {
 	Temperature float64 // logits are divided by it; 0 takes the best
 	TopK        int     // only the best so many are drawn from; 0: all
 	Seed        uint64
+	Stop        <-chan struct{} // closed: draw no more
 }
 
 // Sample continues prompt (at least one token) and returns what it drew.
@@ -24,6 +25,9 @@ func Sample(ctx context.Context, w World, prompt []int32, s Sampling) ([]int32, 
 	key := prng.New(s.Seed).Named("sample")
 	text := slices.Clone(prompt)
 	for i := range s.Tokens {
+		if stopped(s.Stop) {
+			break
+		}
 		logits, err := w.Logits(ctx, text[max(0, len(text)-s.Context):])
 		if err != nil {
 			return text[len(prompt):], fmt.Errorf("train: sample: %w", err)

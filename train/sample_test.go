@@ -19,6 +19,15 @@ func TestSampleSeesItsContext(t *testing.T) {
 	}
 }
 
+func TestSampleStopsOnRequest(t *testing.T) {
+	stop := make(chan struct{})
+	close(stop)
+	got, err := train.Sample(t.Context(), &world{}, []int32{7}, train.Sampling{Tokens: 4, Context: 3, Stop: stop})
+	if err != nil || len(got) != 0 {
+		t.Fatal(got, err)
+	}
+}
+
 func TestSampleIsAFunctionOfTheSeed(t *testing.T) {
 	draw := func(seed uint64) []int32 {
 		s := train.Sampling{Tokens: 64, Context: 3, Temperature: 0.8, TopK: 3, Seed: seed}

@@ -121,6 +121,9 @@ func TestFolder(t *testing.T) {
 	if err := f.Check(); !errors.Is(err, train.ErrExists) {
 		t.Errorf("a folder with a run in it: %v", err)
 	}
+	if err := f.Create(1); !errors.Is(err, train.ErrExists) {
+		t.Errorf("a second run in the folder: %v", err)
+	}
 	if err := f.Finish(&train.Summary{}); err != nil {
 		t.Fatal(err)
 	}

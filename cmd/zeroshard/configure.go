@@ -58,6 +58,9 @@ func (j *job) resolve(set *pflag.FlagSet, f *faults) gpt.Config {
 	return cfg
 }
 
+// maxLeaves bounds the micro-batches of a rank, and with them the length of a plan.
+const maxLeaves = 4096
+
 func (j *job) judgeBatch(f *faults) {
 	f.check(j.ranks >= 1, "--ranks %d: use 1 or more", j.ranks)
 	f.check(j.globalBatch >= 1, "--global-batch %d: use 1 or more sequences", j.globalBatch)
@@ -82,6 +85,8 @@ func (j *job) judgeBatch(f *faults) {
 	leaves := j.globalBatch / j.microBatch
 	f.check(j.ranks <= leaves, "--ranks %d: a step has %d micro-batches, so at most %d ranks have work (or --global-batch %d)",
 		j.ranks, leaves, leaves, j.ranks*j.microBatch)
+	f.check(leaves/j.ranks <= maxLeaves, "--micro-batch %d makes %d micro-batches a rank, and a plan lists each: use at most %d, that is --micro-batch %d",
+		j.microBatch, leaves/j.ranks, maxLeaves, (j.globalBatch/j.ranks+maxLeaves-1)/maxLeaves)
 	f.check(j.ranks%j.replicas == 0, "--replicas %d does not divide --ranks %d: use %s", j.replicas, j.ranks, divisors(j.ranks))
 }
 

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"encoding/csv"
+	"errors"
 	"fmt"
 	"runtime"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 )
@@ -34,7 +37,7 @@ type moves struct {
 
 // learning is what decides the values.
 type learning struct {
-	data                             []string
+	data                             fileList
 	steps, stopAt, warmup, evalEvery int
 	schedule                         string
 	lr, beta1, beta2, eps, decay     float64
@@ -77,7 +80,7 @@ func (j *job) flags(f *pflag.FlagSet) {
 }
 
 func (l *learning) flags(f *pflag.FlagSet) {
-	f.StringSliceVar(&l.data, "data", nil, "`FILES` to train on: text, or .bin of nanoGPT or llm.c; without, Newton's Opticks, which every Go installation has."+changed)
+	f.Var(&l.data, "data", "`FILES` to train on: text, or .bin of nanoGPT or llm.c; without, Newton's Opticks, which every Go installation has."+changed)
 	f.IntVar(&l.steps, "steps", defaultSteps, "steps (`N`) in all, which the schedule follows."+changed)
 	f.IntVar(&l.stopAt, "stop-at", 0, "leave after step `N`, on the schedule of all --steps; 0: at their end."+unchanged)
 	f.Float64Var(&l.lr, "lr", 1e-3, "highest learning `RATE`."+changed)
@@ -128,6 +131,23 @@ func (r *recompute) String() string {
 }
 
 func (r *recompute) Type() string { return "N" }
+
+// fileList is file names with commas between them; a name with a comma in it stands in quotes. Unlike pflag's lists it is replaced
+// when its flag is repeated: the last wins.
+type fileList []string
+
+func (l *fileList) Set(text string) error {
+	names, err := csv.NewReader(strings.NewReader(text)).Read()
+	if err != nil {
+		return errors.New("want file names with commas between them")
+	}
+	*l = names
+	return nil
+}
+
+func (l *fileList) String() string { return strings.Join(*l, ",") }
+
+func (l *fileList) Type() string { return "FILES" }
 
 // threadsFor is the default of --threads.
 func threadsFor(ranks int) int { return max(1, runtime.GOMAXPROCS(0)/ranks) }

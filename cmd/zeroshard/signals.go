@@ -39,8 +39,13 @@ func watch(log io.Writer) *signals {
 	return s
 }
 
-// first is the signal that came first.
-func (s *signals) first() syscall.Signal { return syscall.Signal(s.got.Load()) }
+// err is the end of a run that was asked to stop, nil if it was not.
+func (s *signals) err() error {
+	if sig := syscall.Signal(s.got.Load()); sig != 0 {
+		return &signalError{sig}
+	}
+	return nil
+}
 
 func (s *signals) close() {
 	signal.Stop(s.in)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -103,7 +104,7 @@ func (r *run) main(ctx context.Context, sig *signals) (err error) {
 		return err
 	}
 	defer r.cluster.Close()
-	if err := r.folder.Create(r.settings()); err != nil {
+	if err := r.createFolder(time.Now()); err != nil {
 		return err
 	}
 	r.announce()
@@ -116,10 +117,8 @@ func (r *run) main(ctx context.Context, sig *signals) (err error) {
 		return err
 	}
 	printMemory(r.stdout, sum.Memory)
-	if !res.Stopped {
-		if err := r.sample(ctx); err != nil {
-			return err
-		}
+	if err := r.sample(ctx, sig.stop); err != nil {
+		return err
 	}
 	if err := r.folder.Finish(sum); err != nil {
 		return err
@@ -129,10 +128,7 @@ func (r *run) main(ctx context.Context, sig *signals) (err error) {
 			return err
 		}
 	}
-	if res.Stopped {
-		return &signalError{sig.first()}
-	}
-	return nil
+	return sig.err()
 }
 
 // open finds the data and the places to write to.
@@ -151,25 +147,29 @@ func (r *run) open() (err error) {
 			return err
 		}
 	}
-	r.folder = train.Folder(r.output.out)
-	if r.folder == "" {
-		r.folder = freeFolder(r.job.model, time.Now())
-	}
-	if err := r.folder.Check(); err != nil {
-		return err
+	if r.output.out != "" {
+		if err := train.Folder(r.output.out).Check(); err != nil {
+			return err
+		}
 	}
 	r.corpus, err = data.OpenSet(paths, r.model.Config().Vocab, r.job.seq)
 	return err
 }
 
-// freeFolder is runs/<model>-<time>, with a number where two runs start in one second.
-func freeFolder(model string, now time.Time) train.Folder {
-	name := filepath.Join("runs", model+now.Format("-20060102-150405"))
-	f := train.Folder(name)
-	for n := 2; f.Check() != nil; n++ {
-		f = train.Folder(fmt.Sprintf("%s-%d", name, n))
+// createFolder makes the run folder: --out, or runs/<model>-<time>, with a number where runs start in one second.
+func (r *run) createFolder(now time.Time) (err error) {
+	if r.output.out != "" {
+		r.folder = train.Folder(r.output.out)
+		return r.folder.Create(r.settings())
 	}
-	return f
+	name := filepath.Join("runs", r.job.model+now.Format("-20060102-150405"))
+	r.folder = train.Folder(name)
+	for n := 2; ; n++ {
+		if err = r.folder.Create(r.settings()); !errors.Is(err, train.ErrExists) {
+			return err
+		}
+		r.folder = train.Folder(fmt.Sprintf("%s-%d", name, n))
+	}
 }
 
 func (r *run) train(ctx context.Context, sig *signals) (*train.Result, error) {
@@ -220,7 +220,7 @@ func mostSent(ranks []zero.Traffic) (most zero.Traffic) {
 }
 
 // sample prints a text that the model writes, after the first words of the held-out text.
-func (r *run) sample(ctx context.Context) error {
+func (r *run) sample(ctx context.Context, stop <-chan struct{}) error {
 	if r.output.sample == 0 || r.output.quiet {
 		return nil
 	}
@@ -229,8 +229,8 @@ func (r *run) sample(ctx context.Context) error {
 		return err
 	}
 	text, err := train.Sample(ctx, r.cluster, prompt, train.Sampling{Tokens: r.output.sample, Context: r.job.seq, Temperature: 0.8,
-		TopK: 40, Seed: r.learning.seed})
-	if err != nil {
+		TopK: 40, Seed: r.learning.seed, Stop: stop})
+	if err != nil || len(text) == 0 {
 		return err
 	}
 	show := data.IDs

@@ -137,7 +137,7 @@ func TestQuietSaysNothing(t *testing.T) {
 
 func TestLastOfRepeatedFlagsWins(t *testing.T) {
 	empty(t)
-	got := execute(micro(t, "--ranks", "0", "--ranks", "1", "--stage", "9", "--stage", "2", "--data", tokens(t, 300), "--quiet", "--summary", "s.json")...)
+	got := execute(micro(t, "--ranks", "0", "--ranks", "1", "--stage", "9", "--stage", "2", "--data", "/nonexistent", "--data", tokens(t, 300), "--quiet", "--summary", "s.json")...)
 	if got.code != 0 {
 		t.Fatal(got.stderr)
 	}
