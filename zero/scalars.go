@@ -116,19 +116,22 @@ func (x *exec) losses(all []uint64) (l Loss) {
 	return l
 }
 
-// squares adds up the exact sums of one replica's ranks.
+// squares adds up the exact sums of replica 0's ranks: replicas hold the same gradients. A rank of any replica that met a value that is
+// not finite makes the sum so.
 func (x *exec) squares(all []uint64) (sum float64, finite bool) {
 	acc := make([]uint64, exact.Words)
-	x.eachAcc(all, func(_ int, a []uint64) { exact.Merge(acc, a) })
+	x.eachAcc(all, func(rank int, a []uint64) {
+		if x.p.Mesh.Coord(rank, shard.Replicate) == 0 || !exact.Finite(a) {
+			exact.Merge(acc, a)
+		}
+	})
 	return exact.Round(acc), exact.Finite(acc)
 }
 
 func (x *exec) eachAcc(all []uint64, f func(rank int, acc []uint64)) {
 	words := scalarWords(x.p.Windows.Slots())
 	for r := range x.p.Mesh.World() {
-		if x.p.Mesh.Coord(r, shard.Replicate) == 0 {
-			f(r, all[(r+1)*words-exact.Words:(r+1)*words])
-		}
+		f(r, all[(r+1)*words-exact.Words:(r+1)*words])
 	}
 }
 
