@@ -71,7 +71,7 @@ type thread struct {
 }
 
 const (
-	packFloats  = 1 << 16 // of the hungriest path: it is the same on every machine, so that plans are
+	packFloats  = 84 << 10 // enough for the hungriest path, and the same on every machine, so that plans are
 	tileFloats  = queryBlock * keyBlock
 	threadBytes = 4 * (packFloats + 2*tileFloats)
 )

@@ -68,6 +68,9 @@ func tile6mAVX2(t *tileArgs)
 func packRowsAVX2(dst, src *float32, ld, k uintptr)
 
 //go:noescape
+func packRows4AVX2(dst, src *float32, ld, k uintptr)
+
+//go:noescape
 func packColumnsAVX2(dst, src *float32, ld, k uintptr)
 
 //go:noescape

@@ -1577,7 +1577,7 @@ next:
 	RET
 
 // func tile6AVX2(t *byte)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tile6AVX2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -1627,14 +1627,27 @@ zero:
 	VXORPS Y11, Y11, Y11
 
 started:
-	MOVQ CX, R10
-	LEAQ (CX)(DX*2), R11
-	ADDQ DX, R11
-	MOVQ 32(AX), R12
-	MOVQ 40(AX), R13
-	MOVQ 80(AX), R14
-	SUBQ $0x04, R14
-	JL   rest
+	IMUL3Q     $0x06, R9, R10
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	MOVQ       CX, R10
+	LEAQ       (CX)(DX*2), R11
+	ADDQ       DX, R11
+	MOVQ       32(AX), R12
+	MOVQ       40(AX), R13
+	MOVQ       80(AX), R14
+	SUBQ       $0x04, R14
+	JL         rest
 
 four:
 	VMOVUPS      (R12), Y12
@@ -1797,7 +1810,7 @@ next:
 	RET
 
 // func tile6mAVX2(t *byte)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tile6mAVX2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -1853,14 +1866,27 @@ zero:
 	VXORPS Y11, Y11, Y11
 
 started:
-	MOVQ CX, R10
-	LEAQ (CX)(DX*2), R11
-	ADDQ DX, R11
-	MOVQ 32(AX), R12
-	MOVQ 40(AX), R13
-	MOVQ 80(AX), R14
-	SUBQ $0x04, R14
-	JL   rest
+	IMUL3Q     $0x06, R9, R10
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	MOVQ       CX, R10
+	LEAQ       (CX)(DX*2), R11
+	ADDQ       DX, R11
+	MOVQ       32(AX), R12
+	MOVQ       40(AX), R13
+	MOVQ       80(AX), R14
+	SUBQ       $0x04, R14
+	JL         rest
 
 four:
 	VMOVUPS      (R12), Y12
@@ -2038,9 +2064,41 @@ TEXT ·packRowsAVX2(SB), NOSPLIT, $0-32
 
 turn:
 	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
 	VMOVUPS Y0, (AX)
-	VMOVUPS 32(CX), Y0
-	VMOVUPS Y0, 32(AX)
+	VMOVUPS Y1, 32(AX)
+	ADDQ    DX, CX
+	ADDQ    $0x40, AX
+	DECQ    BX
+	JNZ     turn
+	VZEROUPPER
+	RET
+
+// func packRows4AVX2(dst *float32, src *float32, ld uintptr, k uintptr)
+// Requires: AVX
+TEXT ·packRows4AVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ ld+16(FP), DX
+	MOVQ k+24(FP), BX
+
+turn:
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS 64(CX), Y2
+	VMOVUPS 96(CX), Y3
+	VMOVUPS 128(CX), Y4
+	VMOVUPS 160(CX), Y5
+	VMOVUPS 192(CX), Y6
+	VMOVUPS 224(CX), Y7
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 16384(AX)
+	VMOVUPS Y3, 16416(AX)
+	VMOVUPS Y4, 32768(AX)
+	VMOVUPS Y5, 32800(AX)
+	VMOVUPS Y6, 49152(AX)
+	VMOVUPS Y7, 49184(AX)
 	ADDQ    DX, CX
 	ADDQ    $0x40, AX
 	DECQ    BX

@@ -2,14 +2,17 @@ package cpu
 
 import "unsafe"
 
-// Blocks of the AVX2 product. A tile of C, tileRows by tileColumns, stays in registers over blockK links; a panel of B, blockK by
-// tileColumns, stays in the first-level cache while a block of A, blockM by blockK, passes it from the second.
+// Blocks of the AVX2 product. A tile of C, tileRows by tileColumns, stays in registers over blockK links. A panel of B, blockK by
+// tileColumns, stays in the first-level cache while a block of A, blockM by blockK, passes it from the second. Panels are packed
+// several at a time, so that a row of B is read by whole cache lines of one page.
 const (
 	tileRows    = 6
 	tileColumns = 16
 	blockK      = 256
-	blockM      = 192
+	blockM      = 264
+	panels      = 4
 	panelFloats = blockK * tileColumns
+	floatsAVX2  = panels*panelFloats + blockM*blockK + 2 // packARowsAVX2 writes two past the end
 )
 
 // multiplyAVX2 packs what tiles could not read at full speed: panels of B, unless few rows would use them, and A where enough
@@ -23,20 +26,47 @@ func multiplyAVX2(p product, pack []float32) {
 		return
 	}
 	p.check()
-	for i := 0; i < p.m; i += blockM {
+	rows := evenly(p.m, blockM, tileRows)
+	for i := 0; i < p.m; i += rows {
 		for q := 0; q < p.k; q += blockK {
-			block := product{c: p.c.from(i, 0), a: p.a.from(i, q), b: p.b.from(q, 0), bias: p.bias, m: min(blockM, p.m-i), n: p.n, k: min(blockK, p.k-q), add: p.add}
+			block := product{c: p.c.from(i, 0), a: p.a.from(i, q), b: p.b.from(q, 0), bias: p.bias, m: min(rows, p.m-i), n: p.n, k: min(blockK, p.k-q), add: p.add}
 			if q > 0 { // go on with what C holds
 				block.add, block.bias = true, nil
 			}
 			t := block.tiles()
 			if p.n >= 192 || p.a.col != 1 && p.n > 2*tileColumns {
-				block.packA(&t, pack[panelFloats:])
+				block.packA(&t, pack[panels*panelFloats:])
 			}
-			for j := 0; j < p.n; j += tileColumns {
-				block.panel(&t, j, pack[:panelFloats])
-				t.run(block.m)
+			block.sweepAVX2(&t, pack)
+		}
+	}
+}
+
+// evenly is the size, a multiple of unit, of the equal blocks, of at most most, in which n things go.
+func evenly(n, most, unit int) int {
+	blocks := (n + most - 1) / most
+	return (n + blocks*unit - 1) / (blocks * unit) * unit
+}
+
+// sweepAVX2 runs all columns past the rows of a block.
+func (p *product) sweepAVX2(t *tileArgs, pack []float32) {
+	direct := p.b.col == 1 && p.m <= 2*tileRows
+	for j := 0; j < p.n; j += panels * tileColumns {
+		n := min(panels*tileColumns, p.n-j)
+		if !direct {
+			p.packB(pack, j, n)
+		}
+		for i := 0; i < n; i += tileColumns {
+			p.columns(t, j+i)
+			if direct && t.columns == tileColumns {
+				t.b = pointer{&p.b.x[j+i], 4 * uintptr(p.b.row)}
+			} else {
+				if direct {
+					p.packB(pack[i/tileColumns*panelFloats:], j+i, n-i)
+				}
+				t.b = pointer{&pack[i/tileColumns*panelFloats], 4 * tileColumns}
 			}
+			t.run(p.m)
 		}
 	}
 }
@@ -50,7 +80,9 @@ func bandedAVX2(p product, w band, pack []float32) {
 	p.add, p.bias = true, nil
 	for j := 0; j < p.n; j += tileColumns {
 		t := p.tiles()
-		p.panel(&t, j, pack[:panelFloats])
+		p.columns(&t, j)
+		p.packB(pack, j, int(t.columns))
+		t.b = pointer{&pack[0], 4 * tileColumns}
 		w.tiles(t, p.m)
 	}
 }
@@ -85,8 +117,8 @@ func (p *product) tiles() tileArgs {
 	return tileArgs{a: rowsOfA{&p.a.x[0], row, 4 * uintptr(p.a.col), tileRows * row}, c: pointer{step: 4 * uintptr(p.c.row)}, k: uintptr(p.k)}
 }
 
-// panel points t at columns j to j+16 of the product.
-func (p *product) panel(t *tileArgs, j int, pack []float32) {
+// columns points t at columns j to j+16 of C.
+func (p *product) columns(t *tileArgs, j int) {
 	t.columns = uintptr(min(tileColumns, p.n-j))
 	t.c.at = &p.c.x[j]
 	switch {
@@ -95,19 +127,23 @@ func (p *product) panel(t *tileArgs, j int, pack []float32) {
 	case p.bias != nil:
 		t.init = pointer{at: &p.bias[j]}
 	}
-	if p.b.col == 1 && t.columns == tileColumns && p.m <= 2*tileRows {
-		t.b = pointer{&p.b.x[j], 4 * uintptr(p.b.row)}
-		return
-	}
-	t.b = pointer{&pack[0], 4 * tileColumns}
-	b := product{b: p.b.from(0, j), n: int(t.columns), k: p.k}
-	b.packB(pack)
 }
 
-// packB copies up to 16 columns of B to a panel, 16 to a row. The columns of a masked tile that are not there are zero: what
-// comes of them is not stored, but might be slow to compute.
-func (p *product) packB(dst []float32) {
-	dst = dst[:p.k*tileColumns]
+// packB copies n columns of B, from column j on, to panels.
+func (p *product) packB(dst []float32, j, n int) {
+	if p.b.col == 1 && n == panels*tileColumns {
+		packRows4AVX2(&dst[0], &p.b.x[j], 4*uintptr(p.b.row), uintptr(p.k))
+		return
+	}
+	for i := 0; i < n; i += tileColumns {
+		b := product{b: p.b.from(0, j+i), n: min(tileColumns, n-i), k: p.k}
+		b.packPanel(dst[i/tileColumns*panelFloats:][:p.k*tileColumns])
+	}
+}
+
+// packPanel copies up to 16 columns of B, 16 to a row. Columns that are not there are zero: what comes of them is not stored, but
+// might be slow to compute.
+func (p *product) packPanel(dst []float32) {
 	if p.n < tileColumns {
 		clear(dst)
 	}
@@ -143,7 +179,7 @@ func scatter(dst, src []float32, step int) {
 // packA copies A by groups of 6 rows, a link of all 6 after the other; the rows of a last, smaller group likewise.
 func (p *product) packA(t *tileArgs, dst []float32) {
 	size := tileRows * p.k
-	dst = dst[:(p.m+tileRows-1)/tileRows*size+2] // packARowsAVX2 writes two past the end
+	dst = dst[:p.m*p.k+2] // packARowsAVX2 writes two past the end
 	i := 0
 	for ; i+tileRows <= p.m; i += tileRows {
 		p.packGroup(dst[i*p.k:], p.a.from(i, 0))

@@ -53,12 +53,16 @@ func vecExpSum(dst, x []float32, m float32) float32 {
 		dst = dst[:len(x)]
 		expSumAVX2(&l, dst, x[:n], m)
 	}
-	for i, v := range x[n:] {
-		v = f32.Exp(v - m)
-		if dst != nil {
-			dst[n+i] = v
+	if rest := x[n:]; len(rest) > 0 {
+		// A whole turn with −Inf behind the tail: its exp adds 0.
+		var tail [rowTurn]float32
+		for i := copy(tail[:], rest); i < rowTurn; i++ {
+			tail[i] = float32(math.Inf(-1))
 		}
-		l[i] += v
+		expSumAVX2(&l, tail[:], tail[:], m)
+		if dst != nil {
+			copy(dst[n:], tail[:])
+		}
 	}
 	return f32.Fold(&l)
 }

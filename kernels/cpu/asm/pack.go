@@ -8,22 +8,25 @@ import (
 
 // packs writes the copies of blocks of operands into the order in which tiles read them. Strides are in bytes.
 func packs() {
-	packRows()
+	packRows("packRows", 1)
+	packRows("packRows4", 4)
 	packColumns()
 	packA()
 	packARows()
 }
 
-// packRows copies k rows of 16 floats, ld apart.
-func packRows() {
-	TEXT("packRows"+suffix, NOSPLIT, "func(dst, src *float32, ld, k uintptr)")
+// packRows copies k rows of 16 floats, ld apart, or of several times 16, each to a panel of its own, 256 rows apart.
+func packRows(name string, panels int) {
+	TEXT(name+suffix, NOSPLIT, "func(dst, src *float32, ld, k uintptr)")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	ld, k := Load(Param("ld"), GP64()), Load(Param("k"), GP64())
-	v := vectorOf(2)
 	Label("turn")
-	for h := range 2 {
-		VMOVUPS(Mem{Base: src, Disp: 4 * width * h}, v[h])
-		VMOVUPS(v[h], Mem{Base: dst, Disp: 4 * width * h})
+	v := vectorOf(2 * panels)
+	for i := range v {
+		VMOVUPS(Mem{Base: src, Disp: 4 * width * i}, v[i])
+	}
+	for i := range v {
+		VMOVUPS(v[i], Mem{Base: dst, Disp: 4 * (i/2*256*tileColumns + i%2*width)})
 	}
 	ADDQ(ld, src)
 	ADDQ(U8(64), dst)

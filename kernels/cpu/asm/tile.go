@@ -65,6 +65,9 @@ func tile(rows int, masked bool) {
 
 	Label("group")
 	begin(acc, b, init, t, masked)
+	if rows == tileRows {
+		prefetch(c, ldc)
+	}
 	multiply(acc, b, a, ai, ap, t)
 	write(acc, b, c, ldc, t, masked)
 
@@ -81,6 +84,19 @@ func tile(rows int, masked bool) {
 	DECQ(groups)
 	JNZ(LabelRef("group"))
 	ret()
+}
+
+// prefetch asks for the rows of C of the next group: its chains cannot start before they are there.
+func prefetch(c, ldc Register) {
+	d := GP64()
+	IMUL3Q(U8(tileRows), ldc, d)
+	ADDQ(c, d)
+	for i := range tileRows {
+		PREFETCHT0(Mem{Base: d})
+		if i+1 < tileRows {
+			ADDQ(ldc, d)
+		}
+	}
 }
 
 // masks loads the columns' masks into the registers of b, which are free outside the loop over k.
