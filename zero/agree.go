@@ -2,8 +2,8 @@ package zero
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -12,15 +12,12 @@ import (
 	"zeroshard/shard"
 )
 
-// agree compares the ranks' programs before anything runs. Where they differ, every rank returns the first line that does,
-// instead of a hang at the first collective that does not match.
+// agree compares the ranks' programs and settings before anything runs. Where they differ, every rank returns the first line that
+// does, instead of a hang at the first collective that does not match, or of weights that drift apart.
 func (e *Engine) agree(ctx context.Context) error {
 	g := e.cfg.Groups[shard.World]
-	text := e.cfg.Program.text()
-	sum, err := hex.DecodeString(e.cfg.Program.SHA256())
-	if err != nil {
-		return err
-	}
+	text := e.settings() + e.cfg.Program.text()
+	sum := sha256.Sum256([]byte(e.settings() + e.cfg.Program.SHA256()))
 	mine := make([]uint64, 5) // hash, and the length of the text in words
 	for i := range 4 {
 		mine[i] = binary.LittleEndian.Uint64(sum[8*i:])
@@ -53,6 +50,11 @@ func (e *Engine) agree(ctx context.Context) error {
 func gatherHost(ctx context.Context, g collectives.Group, mine []uint64) ([]uint64, error) {
 	all := make([]uint64, len(mine)*g.Size())
 	return all, g.AllGather(ctx, nil, device.Host(all), device.Host(mine))
+}
+
+// settings is what ranks must have alike beside the program, as a line.
+func (e *Engine) settings() string {
+	return fmt.Sprintf("clip %v  optimizer %s  key %x\n", e.cfg.Clip, e.cfg.Optimizer.Name(), e.cfg.Key)
 }
 
 // text is all that the program's hash covers, in lines.

@@ -64,16 +64,11 @@ type arenas struct{ resident, transient device.Mem }
 // New reserves the program's memory, builds its tasks and agrees with the other ranks that all have the same program.
 // Parameters and state are zero.
 func New(ctx context.Context, cfg Config) (*Engine, error) {
-	pr := cfg.Program
-	if pr.Train.Options.Precision != FP32 {
-		return nil, fmt.Errorf("%w: precision %v can be planned but not run yet: use fp32", ErrOptions, pr.Train.Options.Precision)
+	e, pr := &Engine{cfg: cfg}, cfg.Program
+	if err := pr.runnable(); err != nil {
+		e.abort(err) // peers must not wait for a rank that will not come
+		return nil, err
 	}
-	for _, p := range pr.Plans() {
-		if err := p.Check(); err != nil {
-			return nil, err
-		}
-	}
-	e := &Engine{cfg: cfg}
 	if err := e.agree(ctx); err != nil {
 		e.abort(err)
 		return nil, err
@@ -92,6 +87,19 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	e.train, e.eval, e.logits = newExec(e, pr.Train), newExec(e, pr.Eval), newExec(e, pr.Logits)
 	return e, nil
+}
+
+// runnable reports what can be planned but not run, and plans that are not sound.
+func (pr *Program) runnable() error {
+	if p := pr.Train.Options.Precision; p != FP32 {
+		return fmt.Errorf("%w: precision %v can be planned but not run yet: use fp32", ErrOptions, p)
+	}
+	for _, p := range pr.Plans() {
+		if err := p.Check(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // scratchUser is a kernels backend that takes its scratch from the engine's arena.
