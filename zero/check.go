@@ -16,8 +16,9 @@ import (
 //   - waits point back to other lanes, so the graph has no cycle;
 //   - a unit reads sharded values only between their gather and their reshard;
 //   - what an op reads was written before, and nothing is written while others may read it: by the waits, not by the list;
-//   - each gradient is reduced once a window, each flat is updated once, after its last reduce and after the norm;
+//   - each gradient is reduced once a window, each element of a shard is updated once, after the last reduce and after the norm;
 //   - buffers that share bytes never live at the same time: by the waits;
+//   - only fetch and evict touch what rests in a tier;
 //   - collectives name no leaf, so every rank makes the same calls.
 func (p *Plan) Check() error {
 	c := &checker{p: p, known: make([]clock, len(p.Ops)), uses: make([][]use, len(p.Bufs))}
@@ -79,6 +80,9 @@ func (c *checker) order() {
 			if op.Lane != Host {
 				c.uses[buf] = append(c.uses[buf], use{i, write})
 			}
+			if c.p.Bufs[buf].Tier != "" && op.Verb != Fetch && op.Verb != Evict {
+				c.bad(i, "uses %q, which rests in a tier", c.p.Bufs[buf].Name)
+			}
 		})
 	}
 }
@@ -109,7 +113,7 @@ func (c *checker) values() {
 	for i := range c.p.Ops {
 		op := &c.p.Ops[i]
 		switch {
-		case op.Verb == Gather && op.Note == "":
+		case (op.Verb == Gather || op.Verb == Fetch) && c.p.Bufs[op.Args.Dst.Buf].Kind == memory.Gathered:
 			live[op.Args.Dst.Buf] = true
 		case op.Verb == Reshard:
 			if !live[op.Args.Src.Buf] {
@@ -166,10 +170,6 @@ func (c *checker) places() {
 
 // training checks reduces and updates.
 func (c *checker) training() {
-	want := c.p.Windows.Count
-	if c.p.Mesh.Size(shard.Shards) == 1 && want == 1 {
-		want = 0
-	}
 	norm := none
 	reduced, lastReduce, updated := map[int]int{}, map[int]int{}, map[int]int{}
 	for i := range c.p.Ops {
@@ -182,7 +182,12 @@ func (c *checker) training() {
 		case Norm:
 			norm = i
 		case Update:
-			updated[op.Flat]++
+			if op.Part.Lo != updated[op.Flat] {
+				c.bad(i, "updates from element %d on, but %d are updated so far", op.Part.Lo, updated[op.Flat])
+			}
+			if updated[op.Flat] = op.Part.Hi; op.Part == (shard.Range{}) {
+				updated[op.Flat] = c.p.model.flats[op.Flat].shardLen
+			}
 			if norm == none || !c.before(norm, i) {
 				c.bad(i, "updates before the norm is known")
 			}
@@ -193,12 +198,15 @@ func (c *checker) training() {
 	}
 	for f := range c.p.model.flats {
 		info := &c.p.model.flats[f]
-		times := 1
-		if !info.trainable() || info.fullLen == 0 {
+		elements, times := info.shardLen, c.p.Windows.Count
+		if !c.p.model.reducesOver(f) {
 			times = 0
 		}
-		if updated[f] != times || reduced[f] != times*want {
-			c.bad(len(c.p.Ops)-1, "flat %s is reduced %d times (want %d) and updated %d times (want %d)", info.Name, reduced[f], times*want, updated[f], times)
+		if !info.trainable() || info.fullLen == 0 {
+			elements, times = 0, 0
+		}
+		if updated[f] != elements || reduced[f] != times {
+			c.bad(len(c.p.Ops)-1, "flat %s is reduced %d times (want %d), and %d of %d elements of its shard are updated", info.Name, reduced[f], times, updated[f], elements)
 		}
 	}
 }

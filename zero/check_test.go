@@ -120,7 +120,7 @@ func TestCheckFinds(t *testing.T) {
 			shift(p, i, +1)
 		}},
 		{"a reduce is missing", "is reduced", func(p *Plan) { drop(p, find(p, Reduce)) }},
-		{"an update is missing", "updated 0 times", func(p *Plan) { drop(p, find(p, Update)) }},
+		{"an update is missing", "are updated", func(p *Plan) { drop(p, find(p, Update)) }},
 		{"two places overlap", "takes bytes of", func(p *Plan) {
 			i := find(p, Backward)
 			p.Bufs[p.Ops[i].Args.Saved].Off = p.Bufs[p.Ops[i].Args.DOut].Off

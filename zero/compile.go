@@ -16,13 +16,12 @@ import (
 //	gathers   gather before use, reshard after the last use           (reads Strategy.Param)
 //	prefetch  gathers move ahead
 //	reduces   clear, merge, reduce-scatter of gradients               (reads Strategy.Grad)
-//	updates   square, norm, update, publish                           (reads Strategy.Optim × Param)
+//	ends      square, norm, update, publish                           (reads Strategy.Optim × Param)
+//	tiers     fetch before and evict after what uses tiered state     (reads each Tier)
 //	place     lifetimes → places → waits
 type compiler struct {
 	resolved
-	mesh shard.Mesh
 	o    Options
-	win  shard.Windows
 	bufs []Buf
 	err  error
 }
@@ -61,7 +60,7 @@ func Compile(l *shard.Layout, m models.Model, s Strategy, mesh shard.Mesh, o Opt
 	if err := errors.Join(s.Validate(), o.Validate()); err != nil {
 		return nil, err
 	}
-	c := &compiler{resolved: resolved{layout: l}, mesh: mesh, o: o.withDefaults()}
+	c := &compiler{resolved: resolved{layout: l, mesh: mesh}, o: o.withDefaults()}
 	if err := errors.Join(c.windows(s), c.resolve(m)); err != nil {
 		return nil, err
 	}
@@ -72,7 +71,7 @@ func Compile(l *shard.Layout, m models.Model, s Strategy, mesh shard.Mesh, o Opt
 	if c.o.Mode == models.Train {
 		ops = c.reduces(ops)
 	}
-	ops = c.ends(ops)
+	ops = c.tiers(c.ends(ops))
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -89,7 +88,7 @@ func (c *compiler) windows(s Strategy) error {
 	if c.o.Mode != models.Train {
 		c.win, err = shard.EvalWindows(leaves, c.mesh.World())
 	} else if leaves, err = shard.ReplicaLeaves(leaves, replicas); err == nil {
-		c.win, err = shard.NewWindows(leaves, ranks, c.o.gradWindow(s.Grad.Over != shard.None && ranks > 1))
+		c.win, err = shard.NewWindows(leaves, ranks, c.o.gradWindow(s.Grad.Over != shard.None && (ranks > 1 || s.Grad.Tier != "")))
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
@@ -189,7 +188,7 @@ func (c *compiler) residents(s Strategy) {
 	for i := range c.flats {
 		f := &c.flats[i]
 		row := s.row(f.Flat)
-		over := func(r Rest) bool { return c.mesh.Size(r.Over) > 1 && r.Over != shard.None }
+		over := func(r Rest) bool { return r.Over != shard.None && (c.mesh.Size(r.Over) > 1 || r.Tier != "") }
 		f.gatherParam, f.shardGrad, f.shardOptim = over(row.Param), over(row.Grad), over(row.Optim)
 		f.shardLen, f.fullLen = c.layout.ShardLen(i, c.mesh), c.layout.FullLen(i, c.mesh)
 		size := func(sharded bool) int {
@@ -198,7 +197,7 @@ func (c *compiler) residents(s Strategy) {
 			}
 			return f.fullLen
 		}
-		f.param = c.resident(i, "parameter", memory.Parameter, size(f.gatherParam))
+		f.param = c.resident(i, "parameter", memory.Parameter, size(f.gatherParam), row.Param.Tier)
 		f.master, f.grad = f.param, none
 		if !f.trainable() {
 			continue
@@ -207,17 +206,17 @@ func (c *compiler) residents(s Strategy) {
 		if f.shardGrad {
 			kind = memory.GradientShard
 		}
-		f.grad = c.resident(i, "gradient at rest", kind, size(f.shardGrad))
+		f.grad = c.resident(i, "gradient at rest", kind, size(f.shardGrad), row.Grad.Tier)
 		if p.Compute != p.Master {
-			f.master = c.resident(i, "master", memory.Optimizer, size(f.shardOptim))
+			f.master = c.resident(i, "master", memory.Optimizer, size(f.shardOptim), row.Optim.Tier)
 		}
 		for _, st := range c.o.States {
-			f.states = append(f.states, c.resident(i, st, memory.Optimizer, size(f.shardOptim)))
+			f.states = append(f.states, c.resident(i, st, memory.Optimizer, size(f.shardOptim), row.Optim.Tier))
 		}
 	}
 }
 
-func (c *compiler) resident(flat int, what string, k memory.Kind, n int) int {
+func (c *compiler) resident(flat int, what string, k memory.Kind, n int, tier string) int {
 	d := device.F32
 	switch what {
 	case "parameter":
@@ -225,7 +224,7 @@ func (c *compiler) resident(flat int, what string, k memory.Kind, n int) int {
 	case "gradient at rest":
 		d = c.o.Precision.Reduce
 	}
-	c.bufs = append(c.bufs, Buf{Name: c.flats[flat].Name + " " + what, Kind: k, DType: d, Len: n, Resident: true, Flat: flat})
+	c.bufs = append(c.bufs, Buf{Name: c.flats[flat].Name + " " + what, Kind: k, DType: d, Len: n, Resident: true, Flat: flat, State: what, Tier: tier})
 	return len(c.bufs) - 1
 }
 

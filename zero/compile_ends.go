@@ -26,7 +26,7 @@ func (c *compiler) ends(ops []Op) []Op {
 	exchange.Args.Src, exchange.Args.Dst = Ref{Buf: scalars}, Ref{Buf: all}
 	report.Args.Src, report.Note = Ref{Buf: all}, "scalars"
 	if c.o.Mode == models.Train {
-		ops = append(ops, c.square(scalars))
+		ops = append(ops, c.squares(scalars)...)
 		exchange.Verb = Norm
 		exchange.Args.Out = c.buf("control", memory.Communication, device.F32, 2)
 		ops = append(append(ops, exchange), c.updates(exchange.Args.Out)...)
@@ -35,16 +35,16 @@ func (c *compiler) ends(ops []Op) []Op {
 	return append(ops, exchange, report)
 }
 
-// square adds up the squares of this rank's gradient shards, every element of the model once over the axis of shards.
-func (c *compiler) square(scalars int) Op {
-	op := newOp(Square, Compute)
-	op.Args.Scalars = scalars
+// squares adds up the squares of this rank's gradient shards, every element of the model once over the axis of shards.
+func (c *compiler) squares(scalars int) (ops []Op) {
 	for i := range c.flats {
-		if f := &c.flats[i]; f.trainable() {
-			op.Args.Ins = append(op.Args.Ins, f.rest())
+		if f := &c.flats[i]; f.trainable() && f.fullLen > 0 {
+			op := newOp(Square, Compute)
+			op.Flat, op.Args.Scalars, op.Args.Src = i, scalars, f.rest()
+			ops = append(ops, op)
 		}
 	}
-	return op
+	return ops
 }
 
 // updates runs the optimizer over this rank's slice of every flat; values that rest whole are published.
@@ -67,7 +67,8 @@ func (c *compiler) updates(control int) []Op {
 			op.Note = "shard"
 		}
 		op.Args.In = control
-		op.Args.Ins = []Ref{mine(f.master, f.gatherParam || f.master != f.param), mine(f.grad, f.shardGrad)}
+		op.Args.Src = mine(f.grad, f.shardGrad)
+		op.Args.Ins = []Ref{mine(f.master, f.gatherParam || f.master != f.param)}
 		for _, st := range f.states {
 			op.Args.Ins = append(op.Args.Ins, Ref{Buf: st})
 		}
@@ -75,7 +76,7 @@ func (c *compiler) updates(control int) []Op {
 			op.Args.Outs = []Ref{mine(f.param, f.gatherParam)}
 		}
 		ops = append(ops, op)
-		if f.shardOptim && !f.gatherParam {
+		if f.shardOptim && !f.gatherParam && c.mesh.Size(shard.Shards) > 1 {
 			ops = append(ops, c.publish(i, "updated", shard.Shards, Ref{Buf: f.param, Cut: Mine}, Ref{Buf: f.param}))
 		}
 	}

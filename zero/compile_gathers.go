@@ -35,7 +35,7 @@ func (c *compiler) gathers(ops []Op) []Op {
 		op.Args.P = make([]int, len(u.flats))
 		for k, f := range u.flats {
 			op.Args.P[k] = none
-			if !reads[k] {
+			if !reads[k] || c.flats[f].fullLen == 0 {
 				continue
 			}
 			op.Args.P[k] = c.flats[f].param
@@ -43,7 +43,7 @@ func (c *compiler) gathers(ops []Op) []Op {
 				continue
 			}
 			b, ok := live[f]
-			if !ok && c.flats[f].fullLen > 0 {
+			if !ok {
 				gather := c.gather(f)
 				b = gather.Args.Dst.Buf
 				live[f] = b
@@ -109,42 +109,56 @@ func (c *compiler) nextReads(ops []Op) []map[int]bool {
 // prefetch moves each gather ahead of the Prefetch compute ops before its use. It never adds or removes one, keeps their
 // order, and never moves one before the last reshard of the same flat.
 func (c *compiler) prefetch(ops []Op) []Op {
-	if c.o.Prefetch == 0 {
+	return ahead(ops, c.o.Prefetch, mover{
+		moves: func(o *Op) (int, bool) { return o.Flat, o.Verb == Gather && o.Note == "" },
+		stops: func(o *Op) (int, bool) { return o.Flat, o.Verb == Reshard },
+		paces: (*Op).compute,
+	})
+}
+
+// mover says which ops move ahead, which ops with the same key they never pass, and which ops count.
+type mover struct {
+	moves, stops func(*Op) (key int, ok bool)
+	paces        func(*Op) bool
+}
+
+// ahead moves ops n paces ahead in the list, in their order.
+func ahead(ops []Op, n int, m mover) []Op {
+	if n == 0 {
 		return ops
 	}
 	var out []Op
-	var starts []int // index in out of each compute op
-	floor := 0       // no gather goes before the gather in front of it
-	dropped := map[int]int{}
+	var paces []int // index in out of each op that counts
+	floor := 0      // none goes before the one in front of it
+	stop := map[int]int{}
 	for _, op := range ops {
-		switch {
-		case op.Verb == Gather:
+		if key, ok := m.moves(&op); ok {
 			at := len(out)
-			if n := max(len(starts)-c.o.Prefetch, 0); n < len(starts) {
-				at = starts[n]
+			if k := max(len(paces)-n, 0); k < len(paces) {
+				at = paces[k]
 			}
-			at = max(at, floor, dropped[op.Flat])
+			at = max(at, floor, stop[key])
 			out = append(out, Op{})
 			copy(out[at+1:], out[at:])
 			out[at] = op
-			for i := len(starts) - 1; i >= 0 && starts[i] >= at; i-- {
-				starts[i]++
+			for i := len(paces) - 1; i >= 0 && paces[i] >= at; i-- {
+				paces[i]++
 			}
-			for f := range dropped {
-				if dropped[f] > at {
-					dropped[f]++
+			for k := range stop {
+				if stop[k] > at {
+					stop[k]++
 				}
 			}
 			floor = at + 1
-		default:
-			if op.compute() {
-				starts = append(starts, len(out))
-			}
-			if op.Verb == Reshard {
-				dropped[op.Flat] = len(out) + 1
-			}
-			out = append(out, op)
+			continue
 		}
+		if m.paces(&op) {
+			paces = append(paces, len(out))
+		}
+		if key, ok := m.stops(&op); ok {
+			stop[key] = len(out) + 1
+		}
+		out = append(out, op)
 	}
 	return out
 }

@@ -168,12 +168,17 @@ func (r *reducer) reduce(flat, win int) {
 		}
 		r.carry[flat] = r.carry[flat][:fold.Out]
 	}
-	if c.mesh.Size(shard.Shards) > 1 || c.win.Count > 1 {
+	if c.reducesOver(flat) {
 		r.add(op)
 	}
 	if final {
 		r.complete(flat)
 	}
+}
+
+// reducesOver says that a flat's windows are reduced: on one rank with one window, a gradient that rests whole is its own sum.
+func (r *resolved) reducesOver(flat int) bool {
+	return r.mesh.Size(shard.Shards) > 1 || r.win.Count > 1 || r.flats[flat].shardGrad
 }
 
 // slot is the buffer of the carry's i-th node. An fp32 gradient shard at rest is its own first slot.
@@ -182,11 +187,21 @@ func (r *reducer) slot(flat, i int) int {
 	if i == len(r.carry[flat]) {
 		b := f.grad
 		if i > 0 || !f.shardGrad || r.c.o.Precision.Reduce != device.F32 {
-			b = r.c.buf(fmt.Sprintf("%s carry %d", f.Name, i), memory.Staging, device.F32, f.shardLen)
+			b = r.carryBuf(flat, i)
 		}
 		r.carry[flat] = append(r.carry[flat], b)
 	}
 	return r.carry[flat][i]
+}
+
+// carryBuf makes a slot: where the gradient rests in a tier, so do the nodes of its carry.
+func (r *reducer) carryBuf(flat, i int) int {
+	f := &r.c.flats[flat]
+	what := fmt.Sprintf("carry %d", i)
+	if tier := r.c.bufs[f.grad].Tier; tier != "" {
+		return r.c.resident(flat, what, memory.Staging, f.shardLen, tier)
+	}
+	return r.c.buf(f.Name+" "+what, memory.Staging, device.F32, f.shardLen)
 }
 
 // cast rounds a leaf's gradient to the dtype in which it is sent: in its place of rest, or in a buffer of its own.

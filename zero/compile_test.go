@@ -60,6 +60,14 @@ func FuzzCompileIsSound(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		tiers := []string{"", zero.HostTier, zero.FileTier}
+		if c[0] > 0 {
+			s = s.Offload(tiers[seed%3], "")
+		}
+		if c[0] == 3 {
+			s = s.Offload(tiers[seed%3], tiers[seed/3%3])
+			o.SubGroup = int(seed % 5 * 100)
+		}
 		l, err := shard.NewLayout(m.Flats(), c[3])
 		if err != nil {
 			t.Fatal(err)
@@ -191,7 +199,8 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"sharded parameters with whole gradients", zero.Strategy{Param: zero.Rest{Over: shard.Shards}}, 1, 2, nil, zero.ErrStrategy},
 		{"an unknown axis", zero.Strategy{Optim: zero.Rest{Over: "tensor"}}, 1, 2, nil, zero.ErrStrategy},
-		{"a tier", zero.Strategy{Optim: zero.Rest{Tier: "host"}}, 1, 2, nil, zero.ErrStrategy},
+		{"a tier for what is not sharded", zero.Strategy{Optim: zero.Rest{Tier: "host"}}, 1, 2, nil, zero.ErrStrategy},
+		{"an unknown tier", zero.Stages[3].Offload("tape", ""), 1, 2, nil, zero.ErrStrategy},
 		{"no leaves", zero.Stages[0], 1, 2, func(o *zero.Options) { o.Leaves = 0 }, zero.ErrOptions},
 		{"no tokens", zero.Stages[0], 1, 2, func(o *zero.Options) { o.Shape.Seq = 0 }, zero.ErrOptions},
 		{"negative prefetch", zero.Stages[0], 1, 2, func(o *zero.Options) { o.Prefetch = -1 }, zero.ErrOptions},

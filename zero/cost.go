@@ -35,8 +35,12 @@ type Cost struct {
 	Transient  int64         // arena of what lives within one
 	Scratch    int64         // what the kernels ask for
 	Workspace  int64         // what the transport asks for
+	Host, Disk Tier          // what rests outside the device
 	Flops      int64         // floating-point operations of a rank that has a leaf in every slot
 }
+
+// Tier is what a tier holds for a rank, and what moves in one run of the plan: bytes.
+type Tier struct{ Holds, Fetched, Evicted int64 }
 
 // Peak is the device bytes of a rank.
 func (c Cost) Peak() int64 { return c.Resident + c.Transient + c.Scratch + c.Workspace }
@@ -46,9 +50,14 @@ func (p *Plan) Cost() Cost {
 	c := Cost{Resident: p.Resident, Transient: p.Transient, Scratch: alignUp(p.Options.Scratch), Workspace: p.workspace()}
 	var live memory.ByKind
 	for i := range p.Bufs {
-		if b := &p.Bufs[i]; b.Resident {
+		if b := &p.Bufs[i]; b.Resident && b.Tier == "" {
 			live[b.Kind] += b.Bytes()
 			c.ModelState += b.Bytes()
+		}
+	}
+	for i := range p.Bufs {
+		if b := &p.Bufs[i]; b.Tier != "" {
+			c.tier(b.Tier).Holds += b.Bytes()
 		}
 	}
 	live[memory.Workspace] += c.Scratch
@@ -66,9 +75,30 @@ func (p *Plan) Cost() Cost {
 			live[p.Bufs[b].Kind] -= p.Bufs[b].Bytes()
 		}
 		c.Flops += p.flops(&p.Ops[i])
+		c.moves(p, &p.Ops[i])
 	}
 	c.Hole = c.Peak() - c.Live.Sum()
 	return c
+}
+
+// tier is the column of a tier.
+func (c *Cost) tier(name string) *Tier {
+	if name == FileTier {
+		return &c.Disk
+	}
+	return &c.Host
+}
+
+// moves counts what a fetch or an evict moves.
+func (c *Cost) moves(p *Plan, op *Op) {
+	switch op.Verb {
+	case Fetch:
+		b := &p.Bufs[op.Args.Dst.Buf]
+		c.tier(p.Bufs[op.Args.Src.Buf].Tier).Fetched += b.Bytes()
+	case Evict:
+		b := &p.Bufs[op.Args.Src.Buf]
+		c.tier(p.Bufs[op.Args.Dst.Buf].Tier).Evicted += b.Bytes()
+	}
 }
 
 // byOp lists the transient buffers whose life starts and ends with each op.

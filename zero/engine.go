@@ -11,6 +11,7 @@ import (
 	"zeroshard/kernels"
 	"zeroshard/memory"
 	"zeroshard/models"
+	"zeroshard/offload"
 	"zeroshard/optim"
 	"zeroshard/prng"
 	"zeroshard/shard"
@@ -27,6 +28,7 @@ type Config struct {
 	Net       kernels.Net   // Net and Vector serve the compute lane
 	Vector    kernels.Vector
 	Groups    map[shard.Axis]collectives.Group // axes shard, replicate, world
+	Tiers     map[string]offload.Tier          // by name; only those that the program uses are needed
 	Key       prng.Key                         // of the run: dropout
 	Clip      float64                          // global norm to clip to; 0 = off
 	Watch     Watcher                          // nil = nobody watches
@@ -73,9 +75,9 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 		e.abort(err)
 		return nil, err
 	}
-	if err := e.reserve(); err != nil {
+	if err := errors.Join(e.reserve(), e.room(ctx)); err != nil {
 		e.abort(err)
-		return nil, errors.Join(err, cfg.Arena.Close())
+		return nil, errors.Join(err, e.closeTiers(), cfg.Arena.Close())
 	}
 	for l := range Host {
 		s, err := cfg.Device.NewStream(l.String())
@@ -133,7 +135,7 @@ func (e *Engine) reserve() (err error) {
 		a.Begin(memory.Span{Kind: memory.Communication, Name: "transport", Bytes: pr.Workspace})
 	}
 	for i := range pr.Train.Bufs {
-		if b := &pr.Train.Bufs[i]; b.Resident {
+		if b := &pr.Train.Bufs[i]; b.Resident && b.Tier == "" {
 			a.Begin(memory.Span{Kind: b.Kind, Name: b.Name, Bytes: b.Bytes()})
 		}
 	}
@@ -233,6 +235,6 @@ func (e *Engine) Close() error {
 	for _, g := range e.cfg.Groups {
 		errs = append(errs, g.Close())
 	}
-	errs = append(errs, e.cfg.Arena.Close(), e.cfg.Device.Close())
+	errs = append(errs, e.cfg.Arena.Close(), e.cfg.Device.Close(), e.closeTiers())
 	return errors.Join(errs...)
 }

@@ -56,6 +56,11 @@ func compile(t *testing.T, m models.Model, stage, replicas, shards int, o zero.O
 	if err != nil {
 		t.Fatal(err)
 	}
+	return compileRow(t, m, s, replicas, shards, o)
+}
+
+func compileRow(t *testing.T, m models.Model, s zero.Strategy, replicas, shards int, o zero.Options) *zero.Plan {
+	t.Helper()
 	l, err := shard.NewLayout(m.Flats(), 0)
 	if err != nil {
 		t.Fatal(err)

@@ -47,11 +47,13 @@ const (
 	Update                // the optimizer on this rank's slice
 	Losses                // scalars of all ranks: loss and tokens
 	Report                // results to the host
+	Fetch                 // from a tier to the device
+	Evict                 // from the device to a tier
 	verbs
 )
 
 var verbNames = [verbs]string{"feed", "gather", "reshard", "forward", "recompute", "loss", "backward", "clear", "merge",
-	"cast", "reduce-scatter", "square", "norm", "update", "losses", "report"}
+	"cast", "reduce-scatter", "square", "norm", "update", "losses", "report", "fetch", "evict"}
 
 func (v Verb) String() string { return verbNames[v] }
 
@@ -60,11 +62,13 @@ type Buf struct {
 	Name     string
 	Kind     memory.Kind
 	DType    device.DType
-	Len      int   // elements
-	Resident bool  // lives as long as the engine, in the resident arena
-	Flat     int   // of a resident one: whose state it is
-	Off      int64 // place: bytes from the start of its arena
-	First    int   // lifetime of a transient one: first and last op that use it
+	Len      int    // elements
+	Resident bool   // lives as long as the engine: in the resident arena, or in Tier
+	Flat     int    // of a resident one: whose state it is
+	State    string // of a resident one: "parameter", "gradient", "master", "m", …
+	Tier     string // of a resident one: where it rests; "" = device memory
+	Off      int64  // place: bytes from the start of its arena
+	First    int    // lifetime of a transient one: first and last op that use it
 	Last     int
 }
 
@@ -81,10 +85,11 @@ const (
 	Sub
 )
 
-// Ref is a buffer of the plan, or this rank's part of it.
+// Ref is a buffer of the plan, or this rank's part of it, or (Part not zero) elements Part of that.
 type Ref struct {
-	Buf int
-	Cut Cut
+	Buf  int
+	Cut  Cut
+	Part shard.Range
 }
 
 // none is the absent buffer.
@@ -94,13 +99,14 @@ const none = -1
 type Op struct {
 	Verb  Verb
 	Lane  Lane
-	Axis  shard.Axis // of a collective
-	Unit  int        // index into Model.Units
-	Flat  int        // index into Layout.Flats
-	Win   int        // window
-	Slot  int        // leaf within the window
-	Depth int        // Merge: source position on the stack
-	Note  string     // what the printed line adds
+	Axis  shard.Axis  // of a collective
+	Unit  int         // index into Model.Units
+	Flat  int         // index into Layout.Flats
+	Win   int         // window
+	Slot  int         // leaf within the window
+	Depth int         // Merge: source position on the stack
+	Part  shard.Range // Update: the sub-group, elements of the shard; zero for all of it
+	Note  string      // what the printed line adds
 	Args  Args
 	After []int // ops of other lanes that must be done before
 }
@@ -111,8 +117,8 @@ type Args struct {
 	Tokens, Targets, Scalars        int   // of a leaf; scalars of the step
 	P, G                            []int // by flat of the unit: values, gradients
 	Add                             bool  // gradients are added to what G holds
-	Src, Dst                        Ref   // of Gather, Cast, Merge, Report
-	Outs, Ins                       []Ref // of Reduce (Src is its source), Square (Ins) and Update (Ins: master, gradient, states)
+	Src, Dst                        Ref   // of Gather, Cast, Merge, Report, Fetch, Evict; Src is the gradient of Square and Update
+	Outs, Ins                       []Ref // of Reduce (Src is its source) and Update (Ins: master and states, updated in place)
 	Fold                            *collectives.Fold
 }
 

@@ -7,6 +7,7 @@ import (
 	"zeroshard/collectives"
 	"zeroshard/device"
 	"zeroshard/models"
+	"zeroshard/shard"
 )
 
 // Options say how a plan is compiled. The zero value of each field but Leaves and Shape is a sensible default.
@@ -33,6 +34,8 @@ type Options struct {
 	Window int
 	// KeepLast leaves a flat gathered over one op that does not read it, so the last block is gathered once. Bits: unchanged.
 	KeepLast bool
+	// SubGroup is the elements of tiered state that the optimizer updates at a time; 0 is 1 Mi. Bits: unchanged.
+	SubGroup int
 	// Workspace is the staging bytes that the transport asks for (collectives.Group.Workspace); nil is none. Bits: unchanged.
 	Workspace func(v collectives.Verb, bytes int64) int64
 	// Scratch is the bytes that the kernels ask for (kernels.Net.Scratch). Bits: unchanged.
@@ -45,6 +48,17 @@ func (o *Options) withDefaults() Options {
 		d.Precision = FP32
 	}
 	return d
+}
+
+const defaultSubGroup = 1 << 20
+
+// subGroup is SubGroup in whole grains.
+func (o *Options) subGroup() int {
+	n := o.SubGroup
+	if n == 0 {
+		n = defaultSubGroup
+	}
+	return max(n/shard.Grain, 1) * shard.Grain
 }
 
 // Validate reports all faults at once.
@@ -61,6 +75,9 @@ func (o Options) Validate() error {
 	}
 	if o.Prefetch < 0 {
 		bad("prefetch %d: it cannot be negative", o.Prefetch)
+	}
+	if o.SubGroup < 0 {
+		bad("a sub-group of %d elements: use 1 or more, or 0 for %d", o.SubGroup, defaultSubGroup)
 	}
 	if o.Recompute < 0 {
 		bad("recompute %d: use 0 (none), 1 (all) or n (every n-th unit)", o.Recompute)

@@ -19,6 +19,7 @@ func (p *Plan) place() {
 	for i := range p.Bufs {
 		b := &p.Bufs[i]
 		switch {
+		case b.Tier != "":
 		case b.Resident:
 			b.Off = p.Resident
 			p.Resident += alignUp(b.Bytes())

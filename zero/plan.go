@@ -32,6 +32,8 @@ type Plan struct {
 // resolved is a model on a layout: what its units read and what rests for its flats.
 type resolved struct {
 	layout *shard.Layout
+	mesh   shard.Mesh
+	win    shard.Windows
 	units  []unitInfo
 	flats  []flatInfo
 	specs  map[string][]string // spec → parameters in the model's order
@@ -135,18 +137,21 @@ func (p *Plan) Leaves(rank int) []int {
 // view resolves a Ref on a rank: the elements [lo, hi) of its buffer.
 func (p *Plan) view(r Ref, rank int) (lo, hi int) {
 	b := &p.Bufs[r.Buf]
-	if r.Cut == Whole {
-		return 0, b.Len
+	lo, hi = 0, b.Len
+	if r.Cut != Whole {
+		f := &p.model.flats[b.Flat]
+		if b.Len == f.fullLen {
+			lo = p.Mesh.Coord(rank, shard.Shards) * f.shardLen
+		}
+		hi = lo + f.shardLen
+		if r.Cut == Sub {
+			n := f.shardLen / p.Mesh.Size(shard.Replicate)
+			lo += p.Mesh.Coord(rank, shard.Replicate) * n
+			hi = lo + n
+		}
 	}
-	f := &p.model.flats[b.Flat]
-	if b.Len == f.fullLen {
-		lo = p.Mesh.Coord(rank, shard.Shards) * f.shardLen
-	}
-	hi = lo + f.shardLen
-	if r.Cut == Sub {
-		n := f.shardLen / p.Mesh.Size(shard.Replicate)
-		lo += p.Mesh.Coord(rank, shard.Replicate) * n
-		hi = lo + n
+	if r.Part != (shard.Range{}) {
+		lo, hi = lo+r.Part.Lo, lo+r.Part.Hi
 	}
 	return lo, hi
 }

@@ -2,6 +2,7 @@ package zero_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"zeroshard/internal/golden"
@@ -33,12 +34,22 @@ func TestPlanText(t *testing.T) {
 		{"stage3-bf16", 3, 1, 2, zero.Options{Leaves: 2, Precision: zero.BF16}},
 		{"stage1-bf16", 1, 1, 2, zero.Options{Leaves: 2, Precision: zero.BF16}},
 		{"one-rank", 3, 1, 1, zero.Options{Leaves: 2}},
+		{"stage1-optimizer-on-host", 1, 1, 2, zero.Options{Leaves: 2, Prefetch: 1}},
+		{"stage3-all-on-file", 3, 1, 2, zero.Options{Leaves: 4, Prefetch: 1, SubGroup: 256}},
+		{"one-rank-on-file", 3, 1, 1, zero.Options{Leaves: 1}},
 		{"eval", 3, 1, 2, zero.Options{Mode: models.Eval, Leaves: 1, Prefetch: 1}},
 		{"logits", 3, 1, 2, zero.Options{Mode: models.Logits, Leaves: 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.o.Shape, c.o.States = twoLeaves, adam
-			p := compile(t, newPaper(2, 24), c.stage, c.replicas, c.shards, c.o)
+			s := zero.Stages[c.stage]
+			switch {
+			case strings.HasSuffix(c.name, "on-host"):
+				s = s.Offload(zero.HostTier, "")
+			case strings.HasSuffix(c.name, "on-file"):
+				s = s.Offload(zero.FileTier, zero.FileTier)
+			}
+			p := compileRow(t, newPaper(2, 24), s, c.replicas, c.shards, c.o)
 			if err := p.Check(); err != nil {
 				t.Fatal(err)
 			}

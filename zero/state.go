@@ -11,48 +11,73 @@ import (
 // Master is the state index of the master weights; others index Options.States.
 const Master = -1
 
-// State is a place where a parameter's values rest.
-func (e *Engine) state(name string, state int) (flat int, seg shard.Segment, buf int, sharded bool, err error) {
+// place is where a parameter's values or one of its states rest.
+type place struct {
+	flat    int
+	seg     shard.Segment
+	buf     int
+	sharded bool
+}
+
+func (e *Engine) state(name string, state int) (place, error) {
 	p := e.train.p
 	flat, k, ok := p.model.layout.Lookup(name)
 	if !ok {
-		return 0, seg, 0, false, fmt.Errorf("%w: %q", ErrParameter, name)
+		return place{}, fmt.Errorf("%w: %q", ErrParameter, name)
 	}
 	f := &p.model.flats[flat]
 	if state == Master {
-		return flat, f.Segs[k], f.master, f.gatherParam, nil
+		return place{flat, f.Segs[k], f.master, f.gatherParam}, nil
 	}
 	if state < 0 || state >= len(f.states) {
-		return 0, seg, 0, false, fmt.Errorf("%w: %q has no optimizer state %d", ErrParameter, name, state)
+		return place{}, fmt.Errorf("%w: %q has no optimizer state %d", ErrParameter, name, state)
 	}
-	return flat, f.Segs[k], f.states[state], f.shardOptim, nil
+	return place{flat, f.Segs[k], f.states[state], f.shardOptim}, nil
+}
+
+// here calls f for the parts of the parameter that rest on this rank: elements from on of the parameter, [lo, hi) of the buffer.
+func (e *Engine) here(at place, f func(from, lo, hi int) error) (err error) {
+	e.train.pieces(at.flat, at.sharded, func(piece shard.Segment, lo, hi int) {
+		if err == nil && piece.Param.Name == at.seg.Param.Name {
+			err = f(piece.From, lo, hi)
+		}
+	})
+	return err
 }
 
 // Write sets a parameter's values (state Master) or one of its optimizer states on this rank. value fills dst with elements
 // [lo, lo+len(dst)) of the parameter, and is asked only for what rests here. All ranks must be given the same values.
 func (e *Engine) Write(name string, state int, value func(lo int, dst []float32) error) error {
-	flat, seg, buf, sharded, err := e.state(name, state)
+	if err := e.Err(); err != nil {
+		return err
+	}
+	at, err := e.state(name, state)
 	if err != nil {
 		return err
 	}
-	x, s := e.train, e.streams[Copy]
-	x.pieces(flat, sharded, func(piece shard.Segment, lo, hi int) {
-		if piece.Param.Name != seg.Param.Name || err != nil {
-			return
-		}
-		dst := x.buffer(Ref{Buf: buf}).Slice(lo, hi)
-		for at := 0; at < dst.Len && err == nil; at += snapshotChunk {
-			part := dst.Slice(at, min(at+snapshotChunk, dst.Len))
-			host := make([]float32, part.Len)
-			if err = value(piece.From+at, host); err != nil {
-				return
+	host := make([]float32, min(snapshotChunk, at.seg.Range.Len()))
+	return e.here(at, func(from, lo, hi int) error {
+		for ; lo < hi; lo, from = lo+len(host), from+len(host) {
+			part := host[:min(len(host), hi-lo)]
+			if err := value(from, part); err != nil {
+				return err
 			}
-			if err = e.cfg.Device.Copy(s, part, device.Host(host)); err == nil {
-				err = s.Sync()
+			if err := e.put(at.buf, lo, device.Host(part)); err != nil {
+				return err
 			}
 		}
+		return nil
 	})
-	return err
+}
+
+// put copies host values to elements from lo on of a resident buffer, wherever it rests.
+func (e *Engine) put(buf, lo int, host device.Buffer) error {
+	ref := Ref{Buf: buf, Part: shard.Range{Lo: lo, Hi: lo + host.Len}}
+	if e.train.p.Bufs[buf].Tier == "" {
+		return e.copy(e.train.buffer(ref), host)
+	}
+	t, k, off := e.train.rest(ref)
+	return t.Put(context.Background(), e.streams[Copy], k, off, host)
 }
 
 // Read copies a parameter's values, or one of its optimizer states, into dst (as many elements as the parameter has); with dst nil
@@ -61,33 +86,32 @@ func (e *Engine) Read(ctx context.Context, name string, state int, dst []float32
 	if err := e.Err(); err != nil {
 		return err
 	}
-	flat, seg, buf, sharded, err := e.state(name, state)
+	at, err := e.state(name, state)
 	if err != nil {
 		return err
 	}
-	if n := seg.Range.Len(); dst != nil && len(dst) != n {
+	if n := at.seg.Range.Len(); dst != nil && len(dst) != n {
 		return fmt.Errorf("%w: %q has %d elements, not %d", ErrParameter, name, n, len(dst))
 	}
-	src := e.train.buffer(Ref{Buf: buf})
-	if !sharded {
-		if dst == nil || len(dst) == 0 {
+	if !at.sharded {
+		if len(dst) == 0 {
 			return nil
 		}
-		return e.fetch(device.Host(dst), src.Slice(seg.Range.Lo, seg.Range.Hi))
+		return e.copy(device.Host(dst), e.train.buffer(Ref{Buf: at.buf}).Slice(at.seg.Range.Lo, at.seg.Range.Hi))
 	}
-	f := &e.train.p.model.flats[flat]
-	for lo := 0; lo < f.shardLen; lo += e.cfg.Program.Chunk {
-		hi := min(lo+e.cfg.Program.Chunk, f.shardLen)
-		if err := e.readChunk(ctx, src.Slice(lo, hi), shard.Range{Lo: lo, Hi: hi}, f.shardLen, seg.Range, dst); err != nil {
+	n := e.train.p.model.flats[at.flat].shardLen
+	for lo := 0; lo < n; lo += e.cfg.Program.Chunk {
+		if err := e.readChunk(ctx, at, shard.Range{Lo: lo, Hi: min(lo+e.cfg.Program.Chunk, n)}, dst); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// readChunk gathers elements chunk of every shard through the transient arena, and copies what lies in want to dst.
-func (e *Engine) readChunk(ctx context.Context, src device.Buffer, chunk shard.Range, shardLen int, want shard.Range, dst []float32) error {
-	g := e.cfg.Groups[shard.Shards]
+// readChunk gathers elements chunk of every shard through the transient arena, and copies what lies in the parameter to dst.
+func (e *Engine) readChunk(ctx context.Context, at place, chunk shard.Range, dst []float32) error {
+	g, want := e.cfg.Groups[shard.Shards], at.seg.Range
+	shardLen := e.train.p.model.flats[at.flat].shardLen
 	met := false
 	for r := range g.Size() {
 		met = met || (r*shardLen+chunk.Lo < want.Hi && want.Lo < r*shardLen+chunk.Hi)
@@ -97,8 +121,18 @@ func (e *Engine) readChunk(ctx context.Context, src device.Buffer, chunk shard.R
 	}
 	n := chunk.Len()
 	all := device.Buffer{Mem: e.mem.transient, Len: n * g.Size(), DType: device.F32}
-	s := e.streams[Comm]
-	s.Do("read state", func() error { return g.AllGather(ctx, s, all, src) })
+	ref, s := Ref{Buf: at.buf, Part: chunk}, e.streams[Comm]
+	s.Do("read state", func() error {
+		if e.train.p.Bufs[at.buf].Tier == "" {
+			return g.AllGather(ctx, s, all, e.train.buffer(ref))
+		}
+		mine := all.Slice(g.Rank()*n, (g.Rank()+1)*n)
+		t, k, off := e.train.rest(ref)
+		if err := t.Get(ctx, s, k, off, mine); err != nil {
+			return err
+		}
+		return g.AllGather(ctx, s, all, mine)
+	})
 	if err := s.Sync(); err != nil {
 		return e.Fail(err)
 	}
@@ -108,15 +142,14 @@ func (e *Engine) readChunk(ctx context.Context, src device.Buffer, chunk shard.R
 		if dst == nil || lo >= hi {
 			continue
 		}
-		part := all.Slice(r*n+lo-start, r*n+hi-start)
-		if err := e.fetch(device.Host(dst[lo-want.Lo:hi-want.Lo]), part); err != nil {
+		if err := e.copy(device.Host(dst[lo-want.Lo:hi-want.Lo]), all.Slice(r*n+lo-start, r*n+hi-start)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *Engine) fetch(dst, src device.Buffer) error {
+func (e *Engine) copy(dst, src device.Buffer) error {
 	s := e.streams[Copy]
 	if err := e.cfg.Device.Copy(s, dst, src); err != nil {
 		return err
@@ -125,16 +158,18 @@ func (e *Engine) fetch(dst, src device.Buffer) error {
 }
 
 // View is what rests of a parameter's state on this rank, in place: elements [from, from+len(view)). It is nil where nothing rests
-// here or the CPU cannot address it.
+// in its device memory or the CPU cannot address it.
 func (e *Engine) View(name string, state int) (view []float32, from int, err error) {
-	flat, seg, buf, sharded, err := e.state(name, state)
-	if err != nil {
+	if err := e.Err(); err != nil {
 		return nil, 0, err
 	}
-	e.train.pieces(flat, sharded, func(piece shard.Segment, lo, hi int) {
-		if piece.Param.Name == seg.Param.Name {
-			view, from = e.train.buffer(Ref{Buf: buf}).Slice(lo, hi).Float32s(), piece.From
-		}
+	at, err := e.state(name, state)
+	if err != nil || e.train.p.Bufs[at.buf].Tier != "" {
+		return nil, 0, err
+	}
+	err = e.here(at, func(first, lo, hi int) error {
+		view, from = e.train.buffer(Ref{Buf: at.buf}).Slice(lo, hi).Float32s(), first
+		return nil
 	})
-	return view, from, nil
+	return view, from, err
 }

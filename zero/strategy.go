@@ -30,6 +30,22 @@ var Stages = [...]Strategy{
 	{Name: "stage3", Optim: Rest{Over: shard.Shards}, Grad: Rest{Over: shard.Shards}, Param: Rest{Over: shard.Shards}},
 }
 
+// The tiers.
+const (
+	HostTier = "host" // host memory outside the device's arenas
+	FileTier = "file" // files
+)
+
+// Offload is s with optimizer state (and gradients, where they are sharded) and parameters resting in tiers, "" for device
+// memory: ZeRO-Offload and ZeRO-Infinity (arXiv 2101.06840, 2104.07857) as a column of the table.
+func (s Strategy) Offload(optim, param string) Strategy {
+	s.Optim.Tier, s.Param.Tier = optim, param
+	if s.Grad.Over != shard.None {
+		s.Grad.Tier = optim
+	}
+	return s
+}
+
 // Stage returns the strategy of a ZeRO stage, or an error that names the stages there are.
 func Stage(n int) (Strategy, error) {
 	if n < 0 || n >= len(Stages) {
@@ -51,8 +67,11 @@ func (s Strategy) Validate() error {
 		if r.rest.Over != shard.None && r.rest.Over != shard.Shards {
 			bad("%s cannot be sharded over axis %q, only over %q", r.what, r.rest.Over, shard.Shards)
 		}
-		if r.rest.Tier != "" {
-			bad("%s cannot rest in tier %q yet: offload is not built", r.what, r.rest.Tier)
+		switch {
+		case r.rest.Tier != "" && r.rest.Tier != HostTier && r.rest.Tier != FileTier:
+			bad("%s cannot rest in tier %q: use %q or %q", r.what, r.rest.Tier, HostTier, FileTier)
+		case r.rest.Tier != "" && r.rest.Over == shard.None:
+			bad("%s can rest in a tier only where the stage shards them", r.what)
 		}
 	}
 	if s.Param.Over != "" && s.Grad.Over == "" {
@@ -68,7 +87,7 @@ func (s Strategy) Validate() error {
 // the row above it; frozen ones have values only.
 func (s Strategy) row(f *shard.Flat) Strategy {
 	if f.Class == shard.Kept {
-		s.Param.Over = shard.None
+		s.Param = Rest{}
 	}
 	return s
 }

@@ -47,6 +47,8 @@ func (x *exec) build(i int, t *task) func() error {
 		return x.square(op)
 	case Update:
 		return x.update(op)
+	case Fetch, Evict:
+		return x.move(op, s)
 	}
 	invariants.Broken("zero: no task for %v", op.Verb)
 	return nothing
@@ -192,22 +194,15 @@ func (x *exec) square(op *Op) func() error {
 	v, s := x.e.cfg.Vector, x.e.streams[Compute]
 	acc := x.buffer(Ref{Buf: op.Args.Scalars})
 	acc = acc.Slice(acc.Len-exact.Words, acc.Len)
+	g := x.buffer(op.Args.Src)
 	type part struct {
 		g   device.Buffer
 		tag uint32
 	}
 	var parts []part
-	k := 0
-	for f := range x.p.model.flats {
-		if !x.p.model.flats[f].trainable() {
-			continue
-		}
-		g := x.buffer(op.Args.Ins[k])
-		k++
-		x.pieces(f, true, func(seg shard.Segment, lo, hi int) {
-			parts = append(parts, part{g.Slice(lo, hi), x.p.tag(seg.Param.Name)})
-		})
-	}
+	x.pieces(op.Flat, true, func(seg shard.Segment, lo, hi int) {
+		parts = append(parts, part{g.Slice(lo, hi), x.p.tag(seg.Param.Name)})
+	})
 	return func() error {
 		for i := range parts {
 			v.SumSquares(s, acc, parts[i].g, parts[i].tag)
@@ -222,11 +217,16 @@ func (x *exec) update(op *Op) func() error {
 	for i, r := range op.Args.Ins {
 		bufs[i] = x.buffer(r)
 	}
-	control := x.buffer(Ref{Buf: op.Args.In})
+	grad, control := x.buffer(op.Args.Src), x.buffer(Ref{Buf: op.Args.In})
 	var parts []optim.Slice
 	x.pieces(op.Flat, x.p.model.flats[op.Flat].shardOptim, func(seg shard.Segment, lo, hi int) {
-		p := optim.Slice{P: bufs[0].Slice(lo, hi), G: bufs[1].Slice(lo, hi), Control: control, Decay: !seg.Param.NoDecay}
-		for _, st := range bufs[2:] {
+		if op.Part != (shard.Range{}) { // a sub-group: the operands start at its first element
+			if lo, hi = max(lo, op.Part.Lo)-op.Part.Lo, min(hi, op.Part.Hi)-op.Part.Lo; lo >= hi {
+				return
+			}
+		}
+		p := optim.Slice{P: bufs[0].Slice(lo, hi), G: grad.Slice(lo, hi), Control: control, Decay: !seg.Param.NoDecay}
+		for _, st := range bufs[1:] {
 			p.States = append(p.States, st.Slice(lo, hi))
 		}
 		parts = append(parts, p)

@@ -11,7 +11,7 @@ import (
 //   - the last writer of what it reads,
 //   - the last writer and all readers since of what it writes,
 //   - the last users of bytes that its buffers take over from buffers that died before,
-//   - when it gathers parameters: the compute op before it in the list, so that a prefetch starts where the plan says.
+//   - when it gathers parameters or fetches: the compute op before it in the list, so that it starts where the plan says.
 func (p *Plan) wait() {
 	w := &waiter{p: p, users: newUsers(p), write: make([]int, len(p.Bufs)), reads: make([]clock, len(p.Bufs)), known: make([]clock, len(p.Ops))}
 	for i := range w.write {
@@ -69,7 +69,7 @@ func (w *waiter) op(i int) {
 			need.join(&w.reads[buf])
 		}
 	})
-	if op.Verb == Gather && op.Note == "" {
+	if op.Verb == Gather && op.Note == "" || op.Verb == Fetch {
 		w.done(w.last[Compute], &need)
 	}
 	before := noClock()
