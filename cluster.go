@@ -321,6 +321,10 @@ func (c *Cluster) Logits(ctx context.Context, tokens []int32) ([]float32, error)
 	if n := c.config.Seq; len(tokens) < 1 || len(tokens) > n {
 		return nil, fmt.Errorf("%w: %d tokens: between 1 and %d are needed", zero.ErrBatch, len(tokens), n)
 	}
+	units := c.config.Model.Units()
+	if last := units[len(units)-1]; last.Sizes(models.Shape{Batch: 1, Seq: c.config.Seq}, models.Logits).Out == 0 {
+		return nil, fmt.Errorf("%w: the model's last unit, %s, gives no logits", zero.ErrOptions, last.Name())
+	}
 	logits := make([][]float32, len(c.ranks))
 	err := c.each(func(r int, rk *rank) (err error) {
 		logits[r], err = rk.engine.Logits(ctx, tokens)

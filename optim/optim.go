@@ -40,7 +40,7 @@ func (h Hyper) Validate() error {
 	if h.Step < 1 {
 		errs = append(errs, fmt.Errorf("%w: step %d: steps count from 1", ErrOptimizer, h.Step))
 	}
-	if h.Update < 0 || h.Update > h.Step {
+	if h.Update < 0 || h.Update > max(h.Step, 0) {
 		errs = append(errs, fmt.Errorf("%w: update %d of step %d: use 1 to the step, or 0 for the step", ErrOptimizer, h.Update, h.Step))
 	}
 	if !(h.LR >= 0 && h.LR <= math.MaxFloat32) {
