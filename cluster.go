@@ -173,7 +173,7 @@ func (c *Cluster) start(ctx context.Context, w *wiring) error {
 		}
 		rk.engine, err = zero.New(ctx, zero.Config{Rank: r, Watch: watch, Program: c.program, Model: c.config.Model, Optimizer: c.config.Optimizer,
 			Device: dev, Arena: memory.NewArena(dev, observers...), Net: k, Vector: k, Groups: groups,
-			Key: key.Named("dropout"), Clip: c.config.Clip})
+			Tiers: c.config.Offload.tiers(r), Key: key.Named("dropout"), Clip: c.config.Clip})
 		if err != nil {
 			return err
 		}

@@ -47,6 +47,8 @@ type Config struct {
 	Clip float64
 	// Seed is the source of initial values and dropout. Bits: changed.
 	Seed uint64
+	// Offload is what rests outside device memory. Bits: unchanged.
+	Offload Offload
 	// DeviceMemory is the limit of a rank's device memory in bytes; 0 is none. Bits: unchanged.
 	DeviceMemory int64
 }
@@ -93,7 +95,7 @@ func (c Config) Validate() error {
 	}
 	check(c.Clip >= 0 && !math.IsInf(c.Clip, 0), "clip %v: use a norm above 0, or 0 for off", c.Clip)
 	_, err := zero.Stage(c.Stage)
-	errs = append(errs, err, c.withDefaults().Precision.Validate())
+	errs = append(errs, err, c.withDefaults().Precision.Validate(), c.Offload.validate(c.Stage))
 	if o, ok := c.Optimizer.(validator); ok {
 		if err := o.Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("%w: %w", zero.ErrOptions, err))
@@ -126,10 +128,10 @@ func Plan(c Config) (*zero.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", zero.ErrOptions, err)
 	}
-	return zero.CompileAll(layout, c.Model, strategy, mesh, zero.Options{
+	return zero.CompileAll(layout, c.Model, strategy.Offload(c.Offload.Optimizer, c.Offload.Param), mesh, zero.Options{
 		Leaves: c.GlobalBatch / c.MicroBatch, Shape: models.Shape{Batch: c.MicroBatch, Seq: c.Seq}, Precision: c.Precision,
 		States: c.Optimizer.States(), Prefetch: c.Prefetch, Recompute: c.Recompute, Window: c.Window, KeepLast: c.KeepLast,
-		EvalLeaves: c.EvalLeaves, Scratch: backendScratch(c.Threads),
+		EvalLeaves: c.EvalLeaves, SubGroup: c.Offload.SubGroup, Scratch: backendScratch(c.Threads),
 	})
 }
 

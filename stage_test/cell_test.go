@@ -18,19 +18,21 @@ import (
 type cell struct {
 	Stage, Ranks, Replicas, Window, Prefetch, Recompute, Threads, Threshold int
 	KeepLast                                                                bool
+	Optim, Param                                                            string // tiers
 }
 
 // plain is the cell that others must equal: one rank, nothing sharded, nothing clever.
 var plain = cell{Ranks: 1, Replicas: 1, Threads: 1}
 
 func (c cell) String() string {
-	return fmt.Sprintf("stage %d, ranks %d, replicas %d, window %d, prefetch %d, recompute %d, threads %d, threshold %d, keep-last %t",
-		c.Stage, c.Ranks, c.Replicas, c.Window, c.Prefetch, c.Recompute, c.Threads, c.Threshold, c.KeepLast)
+	return fmt.Sprintf("stage %d, ranks %d, replicas %d, window %d, prefetch %d, recompute %d, threads %d, threshold %d, keep-last %t, optimizer on %q, parameters on %q",
+		c.Stage, c.Ranks, c.Replicas, c.Window, c.Prefetch, c.Recompute, c.Threads, c.Threshold, c.KeepLast, c.Optim, c.Param)
 }
 
 func (c cell) config(job zeroshard.Config) zeroshard.Config {
 	job.Stage, job.Ranks, job.Replicas, job.Window = c.Stage, c.Ranks, c.Replicas, c.Window
 	job.Prefetch, job.Recompute, job.Threads, job.PersistenceThreshold, job.KeepLast = c.Prefetch, c.Recompute, c.Threads, c.Threshold, c.KeepLast
+	job.Offload = zeroshard.Offload{Optimizer: c.Optim, Param: c.Param, SubGroup: 1000}
 	return job
 }
 

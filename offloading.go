@@ -1,0 +1,47 @@
+package zeroshard
+
+import (
+	"fmt"
+
+	"zeroshard/offload"
+	"zeroshard/offload/host"
+	"zeroshard/zero"
+)
+
+// Offload says what rests outside device memory, and where: "" (the device), "host" or "file".
+type Offload struct {
+	// Optimizer is where optimizer state rests, and with it gradients where the stage shards them; stages 1 to 3. Bits: unchanged.
+	Optimizer string
+	// Param is where parameters rest; stage 3. Bits: unchanged.
+	Param string
+	// Dir is the folder of tier "file". Bits: unchanged.
+	Dir string
+	// SubGroup is the elements that the optimizer updates at a time; 0 is 1 Mi. Bits: unchanged.
+	SubGroup int
+}
+
+func (o Offload) uses(tier string) bool { return o.Optimizer == tier || o.Param == tier }
+
+// validate reports what a strategy alone does not know.
+func (o Offload) validate(stage int) error {
+	strategy, err := zero.Stage(stage)
+	if err != nil {
+		return nil // reported as such
+	}
+	if err := strategy.Offload(o.Optimizer, o.Param).Validate(); err != nil {
+		return err
+	}
+	if o.uses(zero.FileTier) && o.Dir == "" {
+		return fmt.Errorf("%w: offload to files needs a folder (--offload-path DIR)", zero.ErrOptions)
+	}
+	return nil
+}
+
+// tiers makes the tiers of a rank.
+func (o Offload) tiers(rank int) map[string]offload.Tier {
+	t := map[string]offload.Tier{}
+	if o.uses(zero.HostTier) {
+		t[zero.HostTier] = host.New(host.Options{Rank: rank})
+	}
+	return t
+}
