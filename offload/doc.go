@@ -4,4 +4,5 @@
 //
 //  1. Room is taken once, before training.
 //  2. What Get returns is what Put left, bit for bit, or an error that names the key: never a wrong byte.
+//  3. Nothing is left after Close: no memory, no file.
 package offload

@@ -2,6 +2,7 @@ package offload
 
 import (
 	"context"
+	"fmt"
 
 	"zeroshard/device"
 )
@@ -11,6 +12,8 @@ type Key struct {
 	Flat  string // "h.3"
 	State string // "parameter", "gradient", "m", "v", "carry 1"
 }
+
+func (k Key) String() string { return fmt.Sprintf("flat %s, state %s", k.Flat, k.State) }
 
 // Extent is a key and its size: what a tier is told to hold.
 type Extent struct {
@@ -24,14 +27,15 @@ type Extent struct {
 type Tier interface {
 	// Name is "host" or "file".
 	Name() string
-	// Reserve makes room for all extents, zeroed, before the first Put or Get, or fails having taken nothing.
+	// Reserve makes room for all extents, zeroed, before the first Put or Get, or fails having taken nothing. It is called once.
 	Reserve(ctx context.Context, extents []Extent) error
-	// Put copies src to the key's bytes from off on.
+	// Put copies src to the key's bytes from off on. If it fails, those bytes are src's or lost: a Get of lost ones is an error.
 	Put(ctx context.Context, s device.Stream, k Key, off int64, src device.Buffer) error
-	// Get copies the key's bytes from off on to dst.
+	// Get copies the key's bytes from off on to dst. If it fails, dst holds anything.
 	Get(ctx context.Context, s device.Stream, k Key, off int64, dst device.Buffer) error
-	// Used is bytes held.
+	// Used is bytes held: the sum of the extents, as asked for.
 	Used() int64
-	// Close gives everything back: memory is freed, files are removed.
+	// Close waits for calls that run, then gives everything back: memory is freed, files are removed. Later calls fail with
+	// ErrClosed; a second Close does nothing.
 	Close() error
 }
