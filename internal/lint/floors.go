@@ -16,6 +16,7 @@ optim models checkpoint data
 models/gpt zero
 config train report
 .
+bench
 cmd examples
 stage_test
 `
