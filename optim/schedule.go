@@ -45,7 +45,7 @@ func (s Schedule) Validate() error {
 // LR is the rate of a step; steps count from 1. Past Steps it stays at the floor.
 func (s Schedule) LR(step int) float64 {
 	if step <= s.Warmup {
-		return s.Base * float64(step) / float64(s.Warmup)
+		return s.Base * (float64(step) / float64(s.Warmup)) // the quotient first: it ends at 1, and the rate at Base, to the bit
 	}
 	if s.Kind == Constant || s.Steps <= s.Warmup {
 		return s.Base
