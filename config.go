@@ -109,30 +109,47 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Plan compiles what Local would run: a pure function, no memory is reserved. The program and its hash are the same for every rank. Threads
-// are a rank's own affair: they may ask for more kernel scratch (Program.Scratch, and so the peak), but never change the hash.
+// Plan compiles what Local would run: a pure function, no memory is reserved.
 func Plan(c Config) (*zero.Program, error) {
-	if err := c.Validate(); err != nil {
+	layout, strategy, mesh, o, err := c.compileArgs()
+	if err != nil {
 		return nil, err
+	}
+	return zero.CompileAll(layout, c.Model, strategy, mesh, o)
+}
+
+// planTrain compiles the training step alone.
+func planTrain(c Config) (*zero.Plan, error) {
+	layout, strategy, mesh, o, err := c.compileArgs()
+	if err != nil {
+		return nil, err
+	}
+	return zero.Compile(layout, c.Model, strategy, mesh, o)
+}
+
+func (c Config) compileArgs() (l *shard.Layout, s zero.Strategy, m shard.Mesh, o zero.Options, err error) {
+	if err = c.Validate(); err != nil {
+		return
 	}
 	c = c.withDefaults()
-	strategy, err := zero.Stage(c.Stage)
-	if err != nil {
-		return nil, err
+	if s, err = zero.Stage(c.Stage); err != nil {
+		return
 	}
-	layout, err := shard.NewLayout(c.Model.Flats(), c.PersistenceThreshold)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", zero.ErrOptions, err)
+	s = s.Offload(c.Offload.Optimizer, c.Offload.Param)
+	if l, err = shard.NewLayout(c.Model.Flats(), c.PersistenceThreshold); err != nil {
+		err = fmt.Errorf("%w: %w", zero.ErrOptions, err)
+		return
 	}
-	mesh, err := shard.NewMesh(c.Replicas, c.Ranks/c.Replicas)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", zero.ErrOptions, err)
+	if m, err = shard.NewMesh(c.Replicas, c.Ranks/c.Replicas); err != nil {
+		err = fmt.Errorf("%w: %w", zero.ErrOptions, err)
+		return
 	}
-	return zero.CompileAll(layout, c.Model, strategy.Offload(c.Offload.Optimizer, c.Offload.Param), mesh, zero.Options{
+	o = zero.Options{
 		Leaves: c.GlobalBatch / c.MicroBatch, Shape: models.Shape{Batch: c.MicroBatch, Seq: c.Seq}, Precision: c.Precision,
 		States: c.Optimizer.States(), Prefetch: c.Prefetch, Recompute: c.Recompute, Window: c.Window, KeepLast: c.KeepLast,
 		EvalLeaves: c.EvalLeaves, SubGroup: c.Offload.SubGroup, Scratch: backendScratch(c.Threads),
-	})
+	}
+	return
 }
 
 // newKernels is the default arithmetic of a rank.

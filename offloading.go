@@ -16,7 +16,7 @@ type Offload struct {
 	Param string
 	// Dir is the folder of tier "file". Bits: unchanged.
 	Dir string
-	// SubGroup is the elements that the optimizer updates at a time; 0 is 1 Mi. Bits: unchanged.
+	// SubGroup is the elements that the optimizer updates at a time; 0 is zero.Options' default. Bits: unchanged.
 	SubGroup int
 }
 

@@ -2,6 +2,7 @@ package zero
 
 import (
 	"fmt"
+	"slices"
 
 	"zeroshard/memory"
 	"zeroshard/shard"
@@ -14,7 +15,7 @@ func (c *compiler) tiers(ops []Op) []Op {
 	if !c.tiered() {
 		return ops
 	}
-	t := &tierer{c: c, here: map[Ref]*visit{}}
+	t := &tierer{c: c, out: make([]Op, 0, 4*len(ops)), here: map[Ref]*visit{}}
 	ops = c.subgroups(ops)
 	for i := range ops {
 		t.op(ops[i])
@@ -38,6 +39,7 @@ func (c *compiler) tiered() bool {
 
 // subgroups cuts updates of tiered state into parts of at most SubGroup elements.
 func (c *compiler) subgroups(ops []Op) (out []Op) {
+	group := c.subGroup()
 	for _, op := range ops {
 		tiered := c.bufs[max(op.Args.Src.Buf, 0)].Tier != ""
 		for _, r := range op.Args.Ins {
@@ -48,9 +50,9 @@ func (c *compiler) subgroups(ops []Op) (out []Op) {
 			continue
 		}
 		n := c.flats[op.Flat].shardLen
-		for lo := 0; lo < n; lo += c.o.subGroup() {
+		for lo := 0; lo < n; lo += group {
 			part := op
-			part.Part = shard.Range{Lo: lo, Hi: min(lo+c.o.subGroup(), n)}
+			part.Part = shard.Range{Lo: lo, Hi: min(lo+group, n)}
 			cut := func(r Ref) Ref { r.Part = part.Part; return r }
 			part.Args.Src = cut(op.Args.Src)
 			part.Args.Ins, part.Args.Outs = mapRefs(op.Args.Ins, cut), mapRefs(op.Args.Outs, cut)
@@ -61,9 +63,10 @@ func (c *compiler) subgroups(ops []Op) (out []Op) {
 	return out
 }
 
-func mapRefs(refs []Ref, f func(Ref) Ref) (out []Ref) {
-	for _, r := range refs {
-		out = append(out, f(r))
+func mapRefs(refs []Ref, f func(Ref) Ref) []Ref {
+	out := make([]Ref, len(refs))
+	for i, r := range refs {
+		out[i] = f(r)
 	}
 	return out
 }
@@ -88,17 +91,22 @@ func (t *tierer) op(op Op) {
 		t.out = append(t.out, t.fetch(op.Flat, op.Args.Src, op.Args.Dst)) // nobody to gather from
 		return
 	}
-	read := func(r Ref) Ref { return t.use(op.Flat, r, true, false) }
-	write := func(r Ref) Ref { return t.use(op.Flat, r, false, true) }
-	op.Args.Src = read(op.Args.Src)
-	if op.Verb == Update {
-		op.Args.Ins = mapRefs(op.Args.Ins, func(r Ref) Ref { return t.use(op.Flat, r, true, true) })
-	} else {
-		op.Args.Ins = mapRefs(op.Args.Ins, read)
-	}
-	op.Args.Dst = write(op.Args.Dst)
-	op.Args.Outs = mapRefs(op.Args.Outs, write)
+	a := &op.Args
+	a.Src = t.use(op.Flat, a.Src, true, false)
+	a.Ins = t.uses(op.Flat, a.Ins, true, op.Verb == Update) // the optimizer updates in place
+	a.Dst = t.use(op.Flat, a.Dst, false, true)
+	a.Outs = t.uses(op.Flat, a.Outs, false, true)
 	t.out = append(t.out, op)
+}
+
+// uses is use for a list; a list without tiered state stays as it is.
+func (t *tierer) uses(flat int, refs []Ref, read, write bool) []Ref {
+	for _, r := range refs {
+		if t.tier(r) != "" {
+			return mapRefs(refs, func(r Ref) Ref { return t.use(flat, r, read, write) })
+		}
+	}
+	return refs
 }
 
 func (t *tierer) tier(r Ref) string {
@@ -138,16 +146,9 @@ func (t *tierer) use(flat int, r Ref, read, write bool) Ref {
 
 // release lets go of what the next op does not use: written values go back to their tier.
 func (t *tierer) release(ops []Op, next int) {
-	keep := map[Ref]bool{}
-	if next < len(ops) {
-		a := &ops[next].Args
-		for _, r := range append(append([]Ref{a.Src, a.Dst}, a.Ins...), a.Outs...) {
-			keep[Ref{Buf: r.Buf, Part: r.Part}] = true
-		}
-	}
-	var left []Ref
+	left := t.keys[:0]
 	for _, key := range t.keys {
-		if keep[key] {
+		if next < len(ops) && ops[next].Args.touches(key) {
 			left = append(left, key)
 			continue
 		}
@@ -160,6 +161,12 @@ func (t *tierer) release(ops []Op, next int) {
 		delete(t.here, key)
 	}
 	t.keys = left
+}
+
+// touches says that an op's operands are the buffer and part of key.
+func (a *Args) touches(key Ref) bool {
+	same := func(r Ref) bool { return r.Buf == key.Buf && r.Part == key.Part }
+	return same(a.Src) || same(a.Dst) || slices.ContainsFunc(a.Ins, same) || slices.ContainsFunc(a.Outs, same)
 }
 
 func (t *tierer) fetch(flat int, from, to Ref) Op {

@@ -34,7 +34,8 @@ type Options struct {
 	Window int
 	// KeepLast leaves a flat gathered over one op that does not read it, so the last block is gathered once. Bits: unchanged.
 	KeepLast bool
-	// SubGroup is the elements of tiered state that the optimizer updates at a time; 0 is 1 Mi. Bits: unchanged.
+	// SubGroup is the elements of tiered state that the optimizer updates at a time; 0 is an eighth of the largest shard, but at
+	// least 1 Mi. Bits: unchanged.
 	SubGroup int
 	// Workspace is the staging bytes that the transport asks for (collectives.Group.Workspace); nil is none. Bits: unchanged.
 	Workspace func(v collectives.Verb, bytes int64) int64
@@ -50,13 +51,16 @@ func (o *Options) withDefaults() Options {
 	return d
 }
 
-const defaultSubGroup = 1 << 20
+const minSubGroup = 1 << 20
 
 // subGroup is SubGroup in whole grains.
-func (o *Options) subGroup() int {
-	n := o.SubGroup
+func (c *compiler) subGroup() int {
+	n := c.o.SubGroup
 	if n == 0 {
-		n = defaultSubGroup
+		for i := range c.flats {
+			n = max(n, c.flats[i].shardLen/8)
+		}
+		n = max(n, minSubGroup)
 	}
 	return max(n/shard.Grain, 1) * shard.Grain
 }
@@ -77,7 +81,7 @@ func (o Options) Validate() error {
 		bad("prefetch %d: it cannot be negative", o.Prefetch)
 	}
 	if o.SubGroup < 0 {
-		bad("a sub-group of %d elements: use 1 or more, or 0 for %d", o.SubGroup, defaultSubGroup)
+		bad("a sub-group of %d elements: use 1 or more, or 0 for the default", o.SubGroup)
 	}
 	if o.Recompute < 0 {
 		bad("recompute %d: use 0 (none), 1 (all) or n (every n-th unit)", o.Recompute)
