@@ -30,9 +30,9 @@ type Vector interface {
 	// Cast converts between fp32, bf16 and fp16, to nearest even; NaN stays a (quiet) NaN.
 	Cast(s device.Stream, dst, src Buffer)
 	// SumSquares adds the squares of x to the exact accumulator acc ([exact.Words] uint64): each grain of 128 elements,
-	// counted from x's start, is summed in float64 in ascending order, and the grain sums are added exactly, so the
+	// counted from x's start, is summed in float64 in a fixed order, and the grain sums are added exactly, so the
 	// result does not depend on how x is cut at grains. Where a grain sum is not finite, acc is marked with tag
-	// (the first tag stays).
+	// (the smallest tag that is not 0 stays).
 	SumSquares(s device.Stream, acc, x Buffer, tag uint32)
 	// AdamW updates one piece of a flat parameter.
 	AdamW(s device.Stream, a AdamW)
@@ -44,7 +44,8 @@ type Vector interface {
 //
 //	M = β₁M + (1−β₁)g'   V = β₂V + (1−β₂)g'²   P = P − LR·(Decay·P + (M/C1) / (√(V/C2) + Eps))
 //
-// Control is two fp32 on the device: scale, and skip (nonzero: do nothing at all). Source: Loshchilov and Hutter,
+// M and V below 2⁻¹²⁶ become 0 (they would decay through the denormals, where vector units are slow). Control is two fp32 on the
+// device: scale, and skip (nonzero: do nothing at all). Source: Loshchilov and Hutter,
 // arXiv 1711.05101 (decoupled decay, as PyTorch's AdamW).
 type AdamW struct {
 	P, G, M, V, Control          Buffer
@@ -73,7 +74,7 @@ type Net interface {
 	BiasGrad(s device.Stream, db, dy Buffer, rows, n int, add bool)
 	// Embed: out (N,d) = table (V,d)[tokens] + pos (T,d); pos may be empty.
 	Embed(s device.Stream, e Embed)
-	// EmbedBackward: table[tokens[i]] += dout[i], i ascending, and pos += sum over the batch, ascending. Always adds.
+	// EmbedBackward: table[tokens[i]] += dout[i] and pos[i mod T] += dout[i], one after the other, i ascending. Always adds.
 	EmbedBackward(s device.Stream, e Embed)
 	// LayerNorm: y = (x−mean)·rstd·w + b by rows of d; b may be empty. Writes stats (rows, 2: mean, rstd) unless Known, when
 	// it reads them.
@@ -90,7 +91,7 @@ type Net interface {
 	GELUBackward(s device.Stream, dx, y, dy, x Buffer)
 	// Sum: dst = a + b.
 	Sum(s device.Stream, dst, a, b Buffer)
-	// Dropout: dst[i] = x[i]/(1−p) where the i-th uniform number of key is ≥ p, else 0. p = 0 copies. dst may be x. Its own
+	// Dropout: dst[i] = x[i]·(1/(1−p)) where the i-th uniform number of key is ≥ p, else 0. p = 0 copies. dst may be x. Its own
 	// backward.
 	Dropout(s device.Stream, dst, x Buffer, p float32, key prng.Key)
 	// CrossEntropy, in place: logits (rows,V) become d(loss sum)/d(logits)·scale; loss[0] += sum of −log softmax at targets,
@@ -102,8 +103,9 @@ type Net interface {
 }
 
 // MatMul is C (M,N) = op(A) (M,K) · op(B) (K,N), + Bias (N) by rows if not empty, += C if Add. op transposes as stored: with
-// TransA, A is (K,M); with TransB, B is (N,K). Rows are contiguous. Each element is summed over k ascending in fp32 (the backend
-// documents its blocks). Sizes are ints: products of shapes beyond 2³¹ are in range.
+// TransA, A is (K,M); with TransB, B is (N,K). Rows are contiguous. Each element is one chain over k ascending in fp32, which
+// starts from C if Add (plus Bias), else from Bias, else from 0: so a product cut along K and added up part by part has the same bits.
+// Whether a link is rounded once (fused) or twice is the backend's to say. Sizes are ints: products of shapes beyond 2³¹ are in range.
 type MatMul struct {
 	C, A, B, Bias       Buffer
 	M, N, K             int
