@@ -14,10 +14,7 @@ import (
 )
 
 // Kernels is all that a backend gives.
-type Kernels interface {
-	kernels.Vector
-	kernels.Net
-}
+type Kernels = kernels.Backend
 
 // test is one call of one kernel: it makes operands in m, which is seeded by name, and returns the call.
 type test struct {
