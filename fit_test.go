@@ -185,12 +185,12 @@ func fitting(t testing.TB, c zeroshard.Config) map[kind]bool {
 // changes, and nothing that fits is forgotten while there is room on the list.
 func TestSuggestionsFit(t *testing.T) {
 	for _, mesh := range []struct{ ranks, replicas, stage, recompute, window int }{
-		{1, 0, 0, 0, 0}, {2, 0, 0, 0, 2}, {2, 0, 3, 0, 0}, {3, 0, 1, 2, 0}, {4, 2, 2, 0, 0}, {4, 4, 3, 0, 0}, {8, 0, 3, 1, 0},
+		{1, 0, 0, 0, 0}, {2, 0, 0, 0, 2}, {2, 0, 3, 0, 0}, {2, 0, 2, 0, 0}, {3, 0, 1, 2, 0}, {4, 2, 2, 0, 0}, {4, 4, 3, 0, 0}, {8, 0, 3, 1, 0},
 	} {
 		c := micro(t)
 		c.Ranks, c.Replicas, c.Stage, c.Recompute, c.Window, c.Prefetch = mesh.ranks, mesh.replicas, mesh.stage, mesh.recompute, mesh.window, 2
 		need := peak(t, c)
-		for _, percent := range []int64{1, 40, 70, 90} {
+		for _, percent := range []int64{1, 40, 70, 97} {
 			c.DeviceMemory = need * percent / 100
 			t.Run(fmt.Sprintf("%+v of %d%%", mesh, percent), func(t *testing.T) {
 				e := refusal(t, c)
