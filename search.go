@@ -46,6 +46,9 @@ func (c Choice) Flags() string {
 	if c.Config.Offload.Param != "" {
 		s += " --offload-param " + c.Config.Offload.Param
 	}
+	if c.Config.Offload.uses(zero.FileTier) {
+		s += " --offload-path DIR"
+	}
 	return s + fmt.Sprintf(" --micro-batch %d", c.Config.MicroBatch)
 }
 

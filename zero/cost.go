@@ -40,7 +40,11 @@ type Cost struct {
 }
 
 // Tier is what a tier holds for a rank, and what moves in one run of the plan: bytes.
-type Tier struct{ Holds, Fetched, Evicted int64 }
+type Tier struct {
+	Holds   int64 `json:"holds"`
+	Fetched int64 `json:"fetched"`
+	Evicted int64 `json:"evicted"`
+}
 
 // Peak is the device bytes of a rank.
 func (c Cost) Peak() int64 { return c.Resident + c.Transient + c.Scratch + c.Workspace }

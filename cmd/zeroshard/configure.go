@@ -54,6 +54,7 @@ func (j *job) resolve(set *pflag.FlagSet, f *faults) gpt.Config {
 	f.check(j.precision == "fp32" || j.precision == "bf16", "--precision %q: use fp32 or bf16", j.precision)
 	f.check(j.optimizer == "adamw" || j.optimizer == "sgd", "--optimizer %q: use adamw or sgd", j.optimizer)
 	f.check(j.optimizer == "sgd" || !set.Changed("momentum"), "--momentum has no meaning for --optimizer %s", j.optimizer)
+	j.tiers.judge(j.stage, f)
 	j.judgeBatch(f)
 	return cfg
 }
@@ -127,6 +128,6 @@ func (j *job) config(m *gpt.Model, opt optim.Optimizer) zeroshard.Config {
 		Model: m, Optimizer: opt, Ranks: j.ranks, Stage: j.stage, Replicas: j.replicas, Threads: j.threads, GlobalBatch: j.globalBatch,
 		MicroBatch: j.microBatch, Seq: j.seq, EvalLeaves: j.globalBatch / j.microBatch, Recompute: int(j.recompute), Prefetch: j.prefetch,
 		Window: j.window, PersistenceThreshold: j.persistence, KeepLast: j.keepLast, Precision: precision, Clip: j.clip,
-		DeviceMemory: int64(j.deviceMemory),
+		Offload: j.tiers.config(), DeviceMemory: int64(j.deviceMemory),
 	}
 }

@@ -17,6 +17,7 @@ type job struct {
 	world
 	batch
 	moves
+	tiers                   tiers
 	precision, optimizer    string
 	dropout, clip, momentum float64
 	deviceMemory            size
@@ -76,6 +77,7 @@ func (j *job) flags(f *pflag.FlagSet) {
 	f.Float64Var(&j.momentum, "momentum", 0.9, "sgd: momentum (`NUMBER`); 0: none."+changed)
 	f.Float64Var(&j.clip, "clip", 1, "scale gradients down to this global `NORM`; 0: off."+changed)
 	f.Float64Var(&j.dropout, "dropout", 0, "probability (`P`) of dropout."+changed)
+	j.tiers.flags(f)
 	f.Var(&j.deviceMemory, "device-memory", "refuse what needs more than `BYTES` a rank (67108864 or 64MiB)."+unchanged)
 }
 

@@ -20,7 +20,8 @@ const longPlan = 200
 
 func newPlan() *cobra.Command {
 	var j job
-	var asJSON, ops bool
+	var asJSON, ops, stages bool
+	var fit size
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "Print what a step does and needs, without training",
@@ -28,7 +29,19 @@ func newPlan() *cobra.Command {
 			"Plans of more than 200 operations are summed up unless --ops is given.",
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			m, p, err := j.plan(c.Flags())
+			m, cfg, err := j.settings(c.Flags())
+			switch {
+			case err != nil:
+				return err
+			case fit > 0:
+				return printFit(c.OutOrStdout(), cfg, int64(fit))
+			case stages:
+				return printStages(c.OutOrStdout(), cfg)
+			}
+			p, err := zeroshard.Plan(cfg)
+			if err == nil {
+				err = zeroshard.CheckFit(cfg, p)
+			}
 			if err != nil {
 				return err
 			}
@@ -44,28 +57,26 @@ func newPlan() *cobra.Command {
 	c.SetHelpFunc(flagHelp)
 	j.flags(f)
 	f.BoolVar(&asJSON, "json", false, "print the figures as JSON")
+	f.BoolVar(&stages, "stages", false, "compare the stages: a rank's bytes by kind, and what it sends")
+	f.Var(&fit, "fit", "list the cheapest settings near this one that need at most `BYTES` a rank")
 	f.BoolVar(&ops, "ops", false, "print every operation, however many there are")
 	return c
 }
 
-func (j *job) plan(set *pflag.FlagSet) (*gpt.Model, *zero.Program, error) {
+// settings is the model and the configuration that the flags describe.
+func (j *job) settings(set *pflag.FlagSet) (*gpt.Model, zeroshard.Config, error) {
 	var f faults
 	shape := j.resolve(set, &f)
 	if err := f.err(); err != nil {
-		return nil, nil, err
+		return nil, zeroshard.Config{}, err
 	}
 	m, err := gpt.New(shape)
 	if err != nil {
-		return nil, nil, err
+		return nil, zeroshard.Config{}, err
 	}
 	var l learning // its defaults: a plan asks only which states the optimizer keeps
 	l.flags(pflag.NewFlagSet("defaults", pflag.ContinueOnError))
-	cfg := j.config(m, l.optimizer(j))
-	p, err := zeroshard.Plan(cfg)
-	if err != nil {
-		return nil, nil, err
-	}
-	return m, p, zeroshard.CheckFit(cfg, p)
+	return m, j.config(m, l.optimizer(j)), nil
 }
 
 // figures is what scripts read of a plan. Names and meaning of its fields do not change.
@@ -77,6 +88,8 @@ type figures struct {
 	ModelState int64            `json:"model_state_bytes_per_rank"`
 	Peak       int64            `json:"peak_bytes_per_rank"`
 	ByKind     map[string]int64 `json:"by_kind"`
+	Host       zero.Tier        `json:"host"` // held, fetched and evicted in a step
+	Disk       zero.Tier        `json:"disk"`
 	Wire       zero.Traffic     `json:"wire_bytes_per_step"` // of the rank that sends most
 	Flops      int64            `json:"flops_per_step"`      // of the rank that computes most
 	PlanSHA256 string           `json:"plan_sha256"`
@@ -87,7 +100,7 @@ func printJSON(w io.Writer, j *job, m *gpt.Model, p *zero.Program) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	return enc.Encode(figures{Model: j.model, Params: m.Params(), Stage: j.stage, Ranks: j.ranks, ModelState: c.ModelState, Peak: c.Peak(),
-		ByKind: c.ByKind(), Wire: p.Train.WireMax(), Flops: c.Flops, PlanSHA256: p.SHA256()})
+		ByKind: c.ByKind(), Host: c.Host, Disk: c.Disk, Wire: p.Train.WireMax(), Flops: c.Flops, PlanSHA256: p.SHA256()})
 }
 
 func printPlan(w io.Writer, m *gpt.Model, p *zero.Program, ops bool) {
@@ -107,6 +120,16 @@ func printPlan(w io.Writer, m *gpt.Model, p *zero.Program, ops bool) {
 	by := c.ByKind()
 	for _, kind := range kinds([]train.Memory{{ByKind: by}}) {
 		row("  "+kind, by[kind])
+	}
+	for _, t := range []struct {
+		name string
+		tier zero.Tier
+	}{{"host memory", c.Host}, {"disk", c.Disk}} {
+		if t.tier != (zero.Tier{}) {
+			row(t.name+" holds", t.tier.Holds)
+			row("  fetched in a step", t.tier.Fetched)
+			row("  evicted in a step", t.tier.Evicted)
+		}
 	}
 	row("sends in a step", wire.Sum())
 	row("  all-gather", wire.AllGather)

@@ -177,7 +177,7 @@ func TestHelp(t *testing.T) {
 
 // Whoever reads a flag's help learns whether it can change the result.
 func TestHelpSpeaksOfBits(t *testing.T) {
-	outside := []string{"out", "summary", "quiet", "json", "ops"} // say how the result is shown, not what it is
+	outside := []string{"out", "summary", "quiet", "json", "ops", "stages", "fit"} // say how the result is shown, not what it is
 	for _, c := range []*cobra.Command{newTrain(), newPlan()} {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			says := strings.HasSuffix(f.Usage, unchanged) || strings.HasSuffix(f.Usage, changed)
@@ -192,7 +192,7 @@ func TestPlanText(t *testing.T) {
 	got := execute("plan", "--model", "micro", "--ranks", "2", "--threads", "1", "--global-batch", "2")
 	ops, figures, _ := strings.Cut(got.stdout, "\n\n")
 	golden.Check(t, "testdata/plan-micro.txt", ops+"\n")
-	for _, want := range []string{"17,208 parameters, 33 operations a step", "model state       155,648     152 KiB", "  reduce-scatter   38,912"} {
+	for _, want := range []string{"17,208 parameters, 35 operations a step", "model state       155,648     152 KiB", "  reduce-scatter   38,912"} {
 		if !strings.Contains(figures, want) { // the peak has the kernels' scratch in it, which depends on the CPU
 			t.Errorf("no %q in\n%s", want, figures)
 		}
@@ -213,5 +213,49 @@ func TestVersion(t *testing.T) {
 	}
 	if got := execute("version", "--verbose"); !strings.Contains(got.stdout, "\nkernels   ") || !strings.Contains(got.stdout, "\ncpu       ") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A setting that --fit lists fits, and --stages shows what each stage needs.
+func TestPlanFitAndStages(t *testing.T) {
+	got := execute("plan", "--model", "tiny", "--fit", "8MiB")
+	if got.code != 0 || !strings.Contains(got.stdout, "--stage 3 --ranks 8") || !strings.Contains(got.stdout, "--offload-optimizer host") {
+		t.Errorf("exit %d:\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	if got := execute("plan", "--model", "tiny", "--stage", "3", "--ranks", "8", "--device-memory", "8MiB", "--json"); got.code != 0 {
+		t.Errorf("the first setting does not fit: %s", got.stderr)
+	}
+	if got := execute("plan", "--model", "tiny", "--fit", "1000"); got.code != exitNoFit || got.stdout != "" {
+		t.Errorf("in 1000 bytes: exit %d, %s", got.code, got.stdout)
+	}
+	got = execute("plan", "--model", "gpt2", "--ranks", "4", "--stages")
+	if got.code != 0 || !strings.Contains(got.stdout, "stage 3") || !strings.Contains(got.stdout, "model state") {
+		t.Errorf("exit %d:\n%s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+// What rests elsewhere changes no bit; what cannot is refused.
+func TestTrainOffloaded(t *testing.T) {
+	dir := t.TempDir()
+	run := func(name string, args ...string) string {
+		summary := filepath.Join(dir, name+".json")
+		got := execute(micro(t, append(args, "--quiet", "--out", filepath.Join(dir, name), "--summary", summary)...)...)
+		if got.code != 0 {
+			t.Fatalf("%s: exit %d: %s", name, got.code, got.stderr)
+		}
+		return readSummary(t, summary).StateSHA256
+	}
+	want := run("plain")
+	if got := run("optimizer", "--offload-optimizer", "host"); got != want {
+		t.Errorf("optimizer state on the host: %s, want %s", got, want)
+	}
+	if got := run("both", "--offload-optimizer", "host", "--offload-param", "host"); got != want {
+		t.Errorf("all on the host: %s, want %s", got, want)
+	}
+	for _, args := range [][]string{{"--stage", "0", "--offload-optimizer", "host"}, {"--stage", "2", "--offload-param", "host"},
+		{"--offload-optimizer", "tape"}, {"--offload-optimizer", "file"}} {
+		if got := execute(append([]string{"train", "--model", "micro"}, args...)...); got.code != exitUsage || !strings.Contains(got.stderr, "--offload") {
+			t.Errorf("%v: exit %d: %s", args, got.code, got.stderr)
+		}
 	}
 }

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"github.com/spf13/pflag"
+
+	"zeroshard"
+	"zeroshard/zero"
+)
+
+// tiers is what rests outside device memory.
+type tiers struct{ optimizer, param, path string }
+
+func (t *tiers) flags(f *pflag.FlagSet) {
+	f.StringVar(&t.optimizer, "offload-optimizer", "none", "where optimizer state rests, with gradients from stage 2 on: `none|host|file`. Stages 1 to 3."+unchanged)
+	f.StringVar(&t.param, "offload-param", "none", "where parameters rest: `none|host|file`. Stage 3."+unchanged)
+	f.StringVar(&t.path, "offload-path", "", "folder (`DIR`) of what rests in files, on a fast local disk."+unchanged)
+}
+
+func (t *tiers) judge(stage int, f *faults) {
+	for _, x := range []struct {
+		flag, value string
+		least       int
+	}{{"offload-optimizer", t.optimizer, 1}, {"offload-param", t.param, 3}} {
+		switch x.value {
+		case "none":
+		case zero.HostTier, zero.FileTier:
+			f.check(stage >= x.least, "--%s %s: stage %d does not shard it; use --stage %d or more", x.flag, x.value, stage, x.least)
+		default:
+			f.check(false, "--%s %q: use none, host or file", x.flag, x.value)
+		}
+	}
+	inFiles := t.optimizer == zero.FileTier || t.param == zero.FileTier
+	f.check(!inFiles || t.path != "", "what rests in files needs --offload-path DIR")
+}
+
+func (t *tiers) config() zeroshard.Offload {
+	tier := func(s string) string {
+		if s == "none" {
+			return ""
+		}
+		return s
+	}
+	return zeroshard.Offload{Optimizer: tier(t.optimizer), Param: tier(t.param), Dir: t.path}
+}
