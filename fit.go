@@ -56,16 +56,27 @@ func CheckFit(c Config, pr *zero.Program) error {
 	c = c.withDefaults()
 	e := &FitError{Limit: c.DeviceMemory, Peak: peak}
 	for stage := range zero.Stages {
-		other := c
-		if other.Stage = stage; stage != c.Stage {
-			other.Window = 0 // the stage at hand may not look at it, another may refuse it
-		}
-		if cand, ok := try(c, other); ok {
+		if cand, ok := try(c, atStage(c, stage)); ok {
 			e.Stages = append(e.Stages, cand)
 		}
 	}
 	e.Nearest = nearest(c)
 	return e
+}
+
+// atStage is c at another stage, without what that stage may refuse: the window, and what it cannot offload.
+func atStage(c Config, stage int) Config {
+	if stage == c.Stage {
+		return c
+	}
+	c.Stage, c.Window = stage, 0
+	if c.Offload.validate(stage) != nil {
+		c.Offload.Param = ""
+	}
+	if c.Offload.validate(stage) != nil {
+		c.Offload.Optimizer = ""
+	}
+	return c
 }
 
 const maxNearest = 4

@@ -92,31 +92,44 @@ func TestNoLimitIsNoLimit(t *testing.T) {
 	}
 }
 
-// The table has a row for every stage, and each says what that stage alone changes; also where the run has a window that other stages
-// would refuse.
+// The table has a row for every stage, and each says what that stage alone changes; also where the run has a window, or rests on the
+// host what other stages cannot.
 func TestFitErrorHasARowForEveryStage(t *testing.T) {
-	for _, window := range []int{0, 1, 2, 64} {
-		for stage := range zero.Stages {
+	for _, with := range []struct {
+		stages  []int
+		window  int
+		offload zeroshard.Offload
+	}{
+		{stages: []int{0, 1, 2, 3}},
+		{stages: []int{0, 1, 2, 3}, window: 1},
+		{stages: []int{2, 3}, window: 64}, // stages 0 and 1 refuse it
+		{stages: []int{1, 2, 3}, offload: zeroshard.Offload{Optimizer: zero.HostTier}},
+		{stages: []int{3}, offload: zeroshard.Offload{Optimizer: zero.HostTier, Param: zero.HostTier}},
+	} {
+		for _, stage := range with.stages {
 			c := micro(t)
-			c.Stage, c.Window, c.DeviceMemory = stage, window, 1
-			if window == 64 && stage < 2 {
-				continue // refused as an option
-			}
+			c.Stage, c.Window, c.Offload, c.DeviceMemory = stage, with.window, with.offload, 1
 			e := refusal(t, c)
 			if len(e.Stages) != len(zero.Stages) {
-				t.Fatalf("stage %d, window %d: %d rows", stage, window, len(e.Stages))
+				t.Fatalf("stage %d, %+v: %d rows", stage, with, len(e.Stages))
 			}
 			for i, row := range e.Stages {
 				other := c
 				if other.Stage = i; i != stage {
 					other.Window = 0
 				}
+				if i < 3 {
+					other.Offload.Param = ""
+				}
+				if i < 1 {
+					other.Offload.Optimizer = ""
+				}
 				if row.Stage != i || row.Cost != program(t, other).Cost() {
-					t.Errorf("stage %d, window %d: row %d is of stage %d: %+v", stage, window, i, row.Stage, row.Cost)
+					t.Errorf("stage %d, %+v: row %d is of stage %d: %+v", stage, with, i, row.Stage, row.Cost)
 				}
 			}
 			if e.Stages[stage].Cost.Peak() != e.Peak {
-				t.Errorf("stage %d, window %d: its row says %d, the peak is %d", stage, window, e.Stages[stage].Cost.Peak(), e.Peak)
+				t.Errorf("stage %d, %+v: its row says %d, the peak is %d", stage, with, e.Stages[stage].Cost.Peak(), e.Peak)
 			}
 		}
 	}
