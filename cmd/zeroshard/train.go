@@ -19,7 +19,7 @@ import (
 
 const (
 	// defaultSteps learns English from the default corpus (validation loss under 2.7) in about two minutes on two cores.
-	defaultSteps = 600
+	defaultSteps = 1200
 	// heldOut is the sequences of one validation loss.
 	heldOut = 64
 	// maxSkips steps in a row without an update end a run: something is broken, and more steps only cost time.
