@@ -109,7 +109,7 @@ func byRows(v *tensor.Dense) []float32 {
 }
 
 // Piece returns what rests of a parameter on a rank as a view, not a copy: whole and with its shape where the strategy keeps it
-// whole, else this rank's elements [from, from+len) in one dimension; nil where the rank has none. It is not collective. Do not use the
+// whole, else this rank's elements [from, from+len) in one dimension; nil where the rank has none in device memory. It is not collective. Do not use the
 // view during a call of the cluster, nor after Close; who writes to it must write the same to the copies of other ranks.
 func (c *Cluster) Piece(rank int, name string) (view *tensor.Dense, from int, err error) {
 	if c.closed {
