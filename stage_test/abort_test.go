@@ -30,7 +30,7 @@ func TestCancelAtEveryOp(t *testing.T) {
 		}
 		stopped := 0
 		for i := range pr.Train.Ops {
-			if pr.Train.Ops[i].Lane == zero.Host || i%every() != 0 {
+			if pr.Train.Ops[i].Lane == zero.Host || i%every(pr.Train) != 0 {
 				continue
 			}
 			t.Run(fmt.Sprintf("stage %d, %d ranks, %s", c.Stage, c.Ranks, pr.Train.Line(i)), func(t *testing.T) {

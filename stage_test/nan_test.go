@@ -182,7 +182,7 @@ func nanAtEveryOp(t *testing.T, j zeroshard.Config, faulty int) {
 	before, tried := w.hash(t), 0
 	for i := range pr.Train.Ops {
 		what := outputs(pr, i, faulty)
-		if len(what) == 0 || i%every() != 0 {
+		if len(what) == 0 || i%every(pr.Train) != 0 {
 			continue
 		}
 		tried++
