@@ -111,23 +111,15 @@ func (c Config) Validate() error {
 
 // Plan compiles what Local would run: a pure function, no memory is reserved.
 func Plan(c Config) (*zero.Program, error) {
-	layout, strategy, mesh, o, err := c.compileArgs()
+	layout, strategy, mesh, o, err := c.compileArgs(nil)
 	if err != nil {
 		return nil, err
 	}
 	return zero.CompileAll(layout, c.Model, strategy, mesh, o)
 }
 
-// planTrain compiles the training step alone.
-func planTrain(c Config) (*zero.Plan, error) {
-	layout, strategy, mesh, o, err := c.compileArgs()
-	if err != nil {
-		return nil, err
-	}
-	return zero.Compile(layout, c.Model, strategy, mesh, o)
-}
-
-func (c Config) compileArgs() (l *shard.Layout, s zero.Strategy, m shard.Mesh, o zero.Options, err error) {
+// compileArgs is the run as the compiler takes it. A layout that is there already is taken as it is.
+func (c Config) compileArgs(known *shard.Layout) (l *shard.Layout, s zero.Strategy, m shard.Mesh, o zero.Options, err error) {
 	if err = c.Validate(); err != nil {
 		return
 	}
@@ -136,9 +128,11 @@ func (c Config) compileArgs() (l *shard.Layout, s zero.Strategy, m shard.Mesh, o
 		return
 	}
 	s = s.Offload(c.Offload.Optimizer, c.Offload.Param)
-	if l, err = shard.NewLayout(c.Model.Flats(), c.PersistenceThreshold); err != nil {
-		err = fmt.Errorf("%w: %w", zero.ErrOptions, err)
-		return
+	if l = known; l == nil {
+		if l, err = shard.NewLayout(c.Model.Flats(), c.PersistenceThreshold); err != nil {
+			err = fmt.Errorf("%w: %w", zero.ErrOptions, err)
+			return
+		}
 	}
 	if m, err = shard.NewMesh(c.Replicas, c.Ranks/c.Replicas); err != nil {
 		err = fmt.Errorf("%w: %w", zero.ErrOptions, err)
@@ -147,7 +141,7 @@ func (c Config) compileArgs() (l *shard.Layout, s zero.Strategy, m shard.Mesh, o
 	o = zero.Options{
 		Leaves: c.GlobalBatch / c.MicroBatch, Shape: models.Shape{Batch: c.MicroBatch, Seq: c.Seq}, Precision: c.Precision,
 		States: c.Optimizer.States(), Prefetch: c.Prefetch, Recompute: c.Recompute, Window: c.Window, KeepLast: c.KeepLast,
-		EvalLeaves: c.EvalLeaves, SubGroup: c.Offload.SubGroup, Scratch: backendScratch(c.Threads),
+		EvalLeaves: c.EvalLeaves, SubGroup: c.Offload.SubGroup, Needs: zero.Needs{Scratch: backendScratch(c.Threads)},
 	}
 	return
 }

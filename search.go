@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"zeroshard/models"
 	"zeroshard/shard"
 	"zeroshard/zero"
 )
@@ -63,15 +62,22 @@ func Search(c Config, bytes int64, n int, r Rates) ([]Choice, error) {
 		return nil, err
 	}
 	c = c.withDefaults()
-	layout, err := shard.NewLayout(c.Model.Flats(), c.PersistenceThreshold)
+	type guess struct {
+		config  Config
+		seconds float64
+	}
+	layout, err := shard.NewLayout(c.Model.Flats(), c.PersistenceThreshold) // the same for all
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", zero.ErrOptions, err)
 	}
-	e := estimator{layout: layout, states: len(c.Optimizer.States()), rates: r, units: c.Model.Units()}
 	var guesses []guess
 	for _, v := range variants(c) {
-		if g := e.guess(v); g.least <= bytes {
-			guesses = append(guesses, g)
+		l, s, m, o, err := v.compileArgs(layout)
+		if err != nil {
+			continue // a combination that the engine refuses
+		}
+		if cost, wire := zero.Estimate(l, v.Model, s, m, o); cost.Peak() <= bytes {
+			guesses = append(guesses, guess{v, r.Seconds(cost, wire)})
 		}
 	}
 	slices.SortStableFunc(guesses, func(a, b guess) int { return cmp.Compare(a.seconds, b.seconds) })
@@ -80,9 +86,13 @@ func Search(c Config, bytes int64, n int, r Rates) ([]Choice, error) {
 		if tries == maxCompiles && len(out) > 0 || tries == 4*maxCompiles || len(out) == n {
 			break
 		}
-		p, err := planTrain(g.config)
+		_, s, m, o, err := g.config.compileArgs(layout)
 		if err != nil {
-			continue // a combination that the engine refuses
+			return nil, err
+		}
+		p, err := zero.Compile(layout, c.Model, s, m, o)
+		if err != nil {
+			continue
 		}
 		if cost := p.Cost(); cost.Peak() <= bytes {
 			out = append(out, Choice{Config: g.config, Cost: cost, Wire: p.WireMax(), Bits: g.config.MicroBatch == c.MicroBatch})
@@ -109,9 +119,7 @@ func variants(c Config) (list []Config) {
 						if v.Offload.Dir == "" {
 							v.Offload.Dir = "."
 						}
-						if v.Validate() == nil {
-							list = append(list, v)
-						}
+						list = append(list, v)
 					}
 				}
 			}
@@ -128,115 +136,4 @@ func halved(n int) []int {
 		list = append(list, n)
 	}
 	return list
-}
-
-// estimator knows the formulas: padded model state (exact), FLOPs and bytes moved (about).
-type estimator struct {
-	layout *shard.Layout
-	states int
-	rates  Rates
-	units  []models.Unit
-	sums   map[models.Shape]sums
-}
-
-type guess struct {
-	config  Config
-	least   int64 // bytes that the plan needs at least
-	seconds float64
-}
-
-func (e *estimator) guess(c Config) guess {
-	mesh, err := shard.NewMesh(c.Replicas, c.Ranks/c.Replicas)
-	if err != nil {
-		return guess{config: c}
-	}
-	var full, part float64
-	for f := range e.layout.Flats {
-		full += float64(e.layout.FullLen(f, mesh))
-		part += float64(e.layout.ShardLen(f, mesh))
-	}
-	bytes := float64(c.Precision.Compute.Size())
-	row, err := zero.Stage(c.Stage)
-	if err != nil {
-		return guess{config: c}
-	}
-	row = row.Offload(c.Offload.Optimizer, c.Offload.Param)
-	rest := func(r zero.Rest, n float64) float64 {
-		switch {
-		case r.Tier != "":
-			return 0
-		case r.Over != shard.None:
-			return n * part
-		}
-		return n * full
-	}
-	optim := float64(4 * e.states)
-	if c.Precision.Compute != c.Precision.Master {
-		optim += 4
-	}
-	least := rest(row.Param, bytes) + rest(row.Grad, bytes) + rest(row.Optim, optim) + bytes*float64(e.held(c))
-	return guess{config: c, least: int64(least), seconds: e.seconds(c, row, [3]float64{full, part, bytes})}
-}
-
-// seconds is the time of a step by formula: A leaves a rank, 3Ψ, (A+1)Ψ or 2Ψ of traffic, tiers read and written.
-func (e *estimator) seconds(c Config, row zero.Strategy, size [3]float64) float64 {
-	full, part, bytes := size[0], size[1], size[2]
-	shards := float64(c.Ranks / c.Replicas)
-	leaves := float64((c.GlobalBatch/c.MicroBatch + c.Ranks - 1) / c.Ranks)
-	sends := 2.0
-	switch {
-	case row.Param.Over != shard.None:
-		sends = 3 * leaves
-	case row.Grad.Over != shard.None:
-		sends = leaves + 1
-	}
-	t := e.sum(models.Shape{Batch: c.MicroBatch, Seq: c.Seq})
-	work := 3 * float64(t.flops)
-	if c.Recompute > 0 {
-		work += float64(t.again) / float64(c.Recompute)
-	}
-	moved := map[string]float64{}
-	moved[row.Optim.Tier] += 2 * part * float64(4*e.states)
-	moved[row.Grad.Tier] += (2*leaves + 1) * part * bytes
-	moved[row.Param.Tier] += (2*leaves + 2) * part * bytes
-	return leaves*work/e.rates.Flops + sends*full*bytes*(shards-1)/shards/e.rates.Wire +
-		moved[zero.HostTier]/e.rates.Host + moved[zero.FileTier]/e.rates.Disk
-}
-
-// sums are over the units of a model.
-type sums struct {
-	flops, again int64 // forward: of all units, and of those that can be recomputed
-	outs, saved  int64 // elements that live when the loss is computed
-}
-
-func (e *estimator) sum(s models.Shape) sums {
-	if e.sums == nil {
-		e.sums = map[models.Shape]sums{}
-	}
-	t, ok := e.sums[s]
-	if !ok {
-		for _, u := range e.units {
-			z := u.Sizes(s, models.Train)
-			t.flops += z.Flops
-			t.outs += int64(z.Out)
-			t.saved += int64(z.Saved)
-			if z.Saved > 0 {
-				t.again += z.Flops
-			}
-		}
-		last := e.units[len(e.units)-1].Sizes(s, models.Train)
-		t.outs -= int64(last.Out)
-		t.saved -= int64(last.Saved)
-		e.sums[s] = t
-	}
-	return t
-}
-
-// held is the elements of activations that live when the loss is computed: a plan needs them at least.
-func (e *estimator) held(c Config) int64 {
-	t := e.sum(models.Shape{Batch: c.MicroBatch, Seq: c.Seq})
-	if c.Recompute > 0 {
-		return t.outs
-	}
-	return t.outs + t.saved
 }

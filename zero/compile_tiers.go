@@ -148,7 +148,7 @@ func (t *tierer) use(flat int, r Ref, read, write bool) Ref {
 func (t *tierer) release(ops []Op, next int) {
 	left := t.keys[:0]
 	for _, key := range t.keys {
-		if next < len(ops) && ops[next].Args.touches(key) {
+		if next < len(ops) && touches(&ops[next].Args, key) {
 			left = append(left, key)
 			continue
 		}
@@ -164,7 +164,7 @@ func (t *tierer) release(ops []Op, next int) {
 }
 
 // touches says that an op's operands are the buffer and part of key.
-func (a *Args) touches(key Ref) bool {
+func touches(a *Args, key Ref) bool {
 	same := func(r Ref) bool { return r.Buf == key.Buf && r.Part == key.Part }
 	return same(a.Src) || same(a.Dst) || slices.ContainsFunc(a.Ins, same) || slices.ContainsFunc(a.Outs, same)
 }

@@ -51,7 +51,7 @@ func (c Cost) Peak() int64 { return c.Resident + c.Transient + c.Scratch + c.Wor
 
 // Cost adds up the plan.
 func (p *Plan) Cost() Cost {
-	c := Cost{Resident: p.Resident, Transient: p.Transient, Scratch: alignUp(p.Options.Scratch), Workspace: p.workspace()}
+	c := Cost{Resident: p.Resident, Transient: p.Transient, Scratch: alignUp(p.Options.Needs.Scratch), Workspace: p.workspace()}
 	var live memory.ByKind
 	for i := range p.Bufs {
 		if b := &p.Bufs[i]; b.Resident && b.Tier == "" {
@@ -133,15 +133,15 @@ func (p *Plan) flops(op *Op) int64 {
 
 // workspace is the most staging that one collective needs.
 func (p *Plan) workspace() (most int64) {
-	if p.Options.Workspace == nil {
+	if p.Options.Needs.Workspace == nil {
 		return 0
 	}
 	for i := range p.Ops {
 		switch op := &p.Ops[i]; op.Verb {
 		case Gather, Norm, Losses:
-			most = max(most, p.Options.Workspace(collectives.AllGather, p.Bufs[op.Args.Dst.Buf].Bytes()))
+			most = max(most, p.Options.Needs.Workspace(collectives.AllGather, p.Bufs[op.Args.Dst.Buf].Bytes()))
 		case Reduce:
-			most = max(most, p.Options.Workspace(collectives.ReduceScatter, p.Bufs[op.Args.Src.Buf].Bytes()))
+			most = max(most, p.Options.Needs.Workspace(collectives.ReduceScatter, p.Bufs[op.Args.Src.Buf].Bytes()))
 		}
 	}
 	return alignUp(most)

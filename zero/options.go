@@ -37,10 +37,14 @@ type Options struct {
 	// SubGroup is the elements of tiered state that the optimizer updates at a time; 0 is an eighth of the largest shard, but at
 	// least 1 Mi. Bits: unchanged.
 	SubGroup int
-	// Workspace is the staging bytes that the transport asks for (collectives.Group.Workspace); nil is none. Bits: unchanged.
-	Workspace func(v collectives.Verb, bytes int64) int64
-	// Scratch is the bytes that the kernels ask for (kernels.Net.Scratch). Bits: unchanged.
-	Scratch int64
+	// Needs is device memory that backends ask for. Bits: unchanged.
+	Needs Needs
+}
+
+// Needs is device memory that backends ask for.
+type Needs struct {
+	Scratch   int64                                       // of the kernels: kernels.Net.Scratch
+	Workspace func(v collectives.Verb, bytes int64) int64 // staging of the transport: collectives.Group.Workspace; nil is none
 }
 
 func (o *Options) withDefaults() Options {
