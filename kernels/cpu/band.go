@@ -1,10 +1,12 @@
 package cpu
 
+import "math"
+
 // band limits the links of a product's rows, as the diagonal of attention does: row i takes those of [0,k) in [i+lo, i+hi).
 type band struct{ lo, hi int }
 
 // never is a limit that no row reaches.
-const never = 1 << 40
+const never = math.MaxInt >> 2
 
 func (w band) of(i, k int) (from, to int) {
 	from = min(max(i+w.lo, 0), k)
