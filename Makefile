@@ -34,8 +34,12 @@ golden: ## rewrite golden files; read the diff
 	@set -e; for p in $$(go list -f '{{if .TestGoFiles}}{{.Dir}}{{else if .XTestGoFiles}}{{.Dir}}{{end}}' ./...); do \
 	  if grep -lqs 'internal/golden' $$p/*_test.go; then (cd $$p && go test -short . -update); fi; done
 
-bench: ## benchmarks, COUNT (10) times each
-	go test -run '^$$' -bench . -benchmem -count $(COUNT) ./...
+bench: ## benchmarks, COUNT (10) times each: make bench > FILE
+	@go test -run '^$$' -bench . -benchmem -count $(COUNT) ./...
+
+benchcmp: ## two outputs of bench compared: make benchcmp OLD=FILE NEW=FILE
+	@test -n "$(OLD)" && test -n "$(NEW)" || { echo 'benchcmp needs OLD=FILE and NEW=FILE, outputs of make bench' >&2; exit 2; }
+	@go tool -modfile=tools/go.mod benchstat $(OLD) $(NEW)
 
 soak: ## the large equality grids: SOAK (20) times as many cells
 	ZEROSHARD_SOAK=$(SOAK) go test -timeout 6h -count=1 ./stage_test/
@@ -47,4 +51,4 @@ cover: ## coverage of the whole tree, by package
 check: ## what must hold before a commit: gofmt, vet, lint, test, race, tidy
 	.ci/run format vet static lint tests race tidy
 
-.PHONY: help build test race invariants fuzz lint golden bench soak cover check
+.PHONY: help build test race invariants fuzz lint golden bench benchcmp soak cover check
