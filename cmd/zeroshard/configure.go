@@ -116,6 +116,7 @@ func (l *learning) judge(j *job, set *pflag.FlagSet, f *faults) {
 
 func (o *output) judge(f *faults) {
 	f.check(o.sample >= 0, "--sample %d: use 0 or more tokens", o.sample)
+	o.audience.judge(f)
 }
 
 // config is the job for the engine.

@@ -36,7 +36,7 @@ func newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newTrain(), newPlan(), newBench(), newVersion())
+	root.AddCommand(newTrain(), newPlan(), newBench(), newDash(), newVersion())
 	return root
 }
 

@@ -50,6 +50,7 @@ type output struct {
 	out, summary string
 	quiet        bool
 	sample       int
+	audience     audience
 }
 
 // Endings of a flag's help: whether the flag can change a bit of the trained state.
@@ -100,6 +101,7 @@ func (o *output) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.sample, "sample", 200, "print `N` tokens that the trained model writes; 0: none."+unchanged)
 	f.StringVar(&o.out, "out", "", "run folder (`DIR`), which must not hold a run yet; without, runs/<name>")
 	f.StringVar(&o.summary, "summary", "", "write the run's figures as JSON to `FILE`")
+	o.audience.flags(f)
 	f.BoolVar(&o.quiet, "quiet", false, "print errors only")
 }
 

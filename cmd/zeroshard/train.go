@@ -100,11 +100,19 @@ func (r *run) main(ctx context.Context, sig *signals) (err error) {
 		return err
 	}
 	defer r.corpus.Close()
-	if r.cluster, err = zeroshard.Local(ctx, r.cfg); err != nil {
+	watching, err := r.output.audience.meet(r)
+	if err != nil {
 		return err
 	}
+	if r.cluster, err = zeroshard.Local(ctx, r.cfg, watching...); err != nil {
+		return r.output.audience.end(r, err)
+	}
 	defer r.cluster.Close()
+	defer func() { err = r.output.audience.end(r, err) }()
 	if err := r.createFolder(time.Now()); err != nil {
+		return err
+	}
+	if err := r.output.audience.begin(r); err != nil {
 		return err
 	}
 	r.announce()
@@ -187,6 +195,7 @@ func (r *run) train(ctx context.Context, sig *signals) (*train.Result, error) {
 		if !e.Validation {
 			r.wire = mostSent(r.cluster.Wire())
 		}
+		r.output.audience.hear(e)
 		progress.Report(e)
 	}
 	return train.Run(ctx, r.cluster, corpus, train.Settings{

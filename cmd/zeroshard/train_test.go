@@ -31,7 +31,7 @@ func TestTrainTellsAndLeaves(t *testing.T) {
 			t.Errorf("stdout lacks %q:\n%s", want, got.stdout)
 		}
 	}
-	if want := []string{"run", "run/settings.json", "run/summary.json", "s.json"}; !slices.Equal(files(t, dir), want) {
+	if want := []string{"run", "run/metrics.jsonl", "run/settings.json", "run/summary.json", "s.json"}; !slices.Equal(files(t, dir), want) {
 		t.Errorf("files %v, want %v", files(t, dir), want)
 	}
 	s := readSummary(t, "s.json")
@@ -160,7 +160,7 @@ func TestDefaultRunFolder(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, name := range []string{"", "train", "plan", "version"} {
+	for _, name := range []string{"", "train", "dash", "plan", "version"} {
 		t.Run("zeroshard "+name, func(t *testing.T) {
 			args := []string{"--help"}
 			if name != "" {
