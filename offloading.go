@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"zeroshard/offload"
+	"zeroshard/offload/file"
 	"zeroshard/offload/host"
 	"zeroshard/zero"
 )
@@ -42,6 +43,9 @@ func (o Offload) tiers(rank int) map[string]offload.Tier {
 	t := map[string]offload.Tier{}
 	if o.uses(zero.HostTier) {
 		t[zero.HostTier] = host.New(host.Options{Rank: rank})
+	}
+	if o.uses(zero.FileTier) {
+		t[zero.FileTier] = file.New(file.Options{Dir: o.Dir, Rank: rank})
 	}
 	return t
 }

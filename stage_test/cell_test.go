@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 
 	"zeroshard"
@@ -32,7 +33,7 @@ func (c cell) String() string {
 func (c cell) config(job zeroshard.Config) zeroshard.Config {
 	job.Stage, job.Ranks, job.Replicas, job.Window = c.Stage, c.Ranks, c.Replicas, c.Window
 	job.Prefetch, job.Recompute, job.Threads, job.PersistenceThreshold, job.KeepLast = c.Prefetch, c.Recompute, c.Threads, c.Threshold, c.KeepLast
-	job.Offload = zeroshard.Offload{Optimizer: c.Optim, Param: c.Param, SubGroup: 1000}
+	job.Offload = zeroshard.Offload{Optimizer: c.Optim, Param: c.Param, Dir: os.TempDir(), SubGroup: 1000}
 	return job
 }
 

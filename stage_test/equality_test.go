@@ -50,11 +50,12 @@ func draw(k prng.Key, leaves int) cell {
 	pick := func(from ...int) int { n++; return from[k.Intn(n, len(from))] }
 	c := cell{Stage: pick(0, 1, 2, 3), Ranks: pick(1, 2, 3, 4, 5, 8), Replicas: 1, Prefetch: pick(0, 1, 2), Recompute: pick(0, 1, 2),
 		Threads: pick(1, 2), Threshold: pick(0, 0, 30, 5000), KeepLast: pick(0, 1) == 1, Window: pick(0, 1)}
-	if tier := pick(0, 0, 1); tier > 0 && c.Stage > 0 {
-		c.Optim = zero.HostTier
-	}
-	if tier := pick(0, 0, 1); tier > 0 && c.Stage == 3 {
-		c.Param = zero.HostTier
+	tiers := []string{"", "", zero.HostTier, zero.FileTier}
+	if optim, param := pick(0, 1, 2, 3), pick(0, 1, 2, 3); c.Stage > 0 {
+		c.Optim = tiers[optim]
+		if c.Stage == 3 {
+			c.Param = tiers[param]
+		}
 	}
 	for c.Ranks > leaves {
 		c.Ranks = pick(1, 2, 3, 4, 5, 8)
