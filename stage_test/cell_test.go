@@ -25,9 +25,22 @@ type cell struct {
 // plain is the cell that others must equal: one rank, nothing sharded, nothing clever.
 var plain = cell{Ranks: 1, Replicas: 1, Threads: 1}
 
+// String names what differs from plain.
 func (c cell) String() string {
-	return fmt.Sprintf("stage %d, ranks %d, replicas %d, window %d, prefetch %d, recompute %d, threads %d, threshold %d, keep-last %t, optimizer on %q, parameters on %q",
-		c.Stage, c.Ranks, c.Replicas, c.Window, c.Prefetch, c.Recompute, c.Threads, c.Threshold, c.KeepLast, c.Optim, c.Param)
+	s := fmt.Sprintf("stage %d, %d ranks", c.Stage, c.Ranks)
+	for _, o := range []struct {
+		name         string
+		value, plain any
+	}{
+		{"replicas", max(c.Replicas, 1), 1}, {"window", c.Window, 0}, {"prefetch", c.Prefetch, 0}, {"recompute", c.Recompute, 0},
+		{"threads", max(c.Threads, 1), 1}, {"threshold", c.Threshold, 0}, {"keep-last", c.KeepLast, false},
+		{"optimizer on", c.Optim, ""}, {"parameters on", c.Param, ""},
+	} {
+		if o.value != o.plain {
+			s += fmt.Sprintf(", %s %v", o.name, o.value)
+		}
+	}
+	return s
 }
 
 func (c cell) config(job zeroshard.Config) zeroshard.Config {

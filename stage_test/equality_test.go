@@ -11,6 +11,7 @@ import (
 	"zeroshard"
 	"zeroshard/kernels"
 	kcpu "zeroshard/kernels/cpu"
+	"zeroshard/kernels/ref"
 	"zeroshard/prng"
 	"zeroshard/zero"
 )
@@ -39,6 +40,34 @@ func TestOneRankEqualsOracle(t *testing.T) {
 			}
 			if want := o.sha256(); got.hash != want {
 				t.Errorf("state %s, the oracle has %s", got.hash, want)
+			}
+		})
+	}
+}
+
+// Every instruction set, and the readable truth, give the same bits on every layout: each its own.
+func TestSameBitsOnEveryKernelPath(t *testing.T) {
+	backends := map[string]func() kernels.Backend{"ref": func() kernels.Backend { return ref.New() }}
+	for _, name := range kcpu.Paths() {
+		backends[name] = func() kernels.Backend {
+			k, err := kcpu.NewPath(nil, name)
+			must(err)
+			return k
+		}
+	}
+	for name, backend := range backends {
+		t.Run(name, func(t *testing.T) {
+			j := job(t, "micro", 5, 2, 16, 0.1)
+			o := newOracle(j, backend())
+			for step := 1; step <= steps; step++ {
+				o.step(hyper(step), func(leaf int) zero.Batch { return batch(j, step, leaf) })
+			}
+			want := o.sha256()
+			for _, c := range []cell{plain, {Stage: 1, Ranks: 3, Replicas: 1}, {Stage: 3, Ranks: 2, Replicas: 1, Prefetch: 1, Recompute: 1}} {
+				got, err := train(c.config(j), zeroshard.WithKernels(func(int, kernels.Backend) kernels.Backend { return backend() }))
+				if err != nil || got.hash != want {
+					t.Errorf("%v: %v (%v), the oracle has %.12s", c, got, err, want)
+				}
 			}
 		})
 	}
@@ -82,6 +111,25 @@ func shrink(c cell, fails func(cell) bool) cell {
 	return c
 }
 
+// The shrinker keeps what makes a cell fail and takes the rest away.
+func TestShrink(t *testing.T) {
+	start := cell{Stage: 3, Ranks: 8, Replicas: 2, Prefetch: 2, Recompute: 1, Threads: 2, Threshold: 30, KeepLast: true, Window: 1}
+	for _, c := range []struct {
+		name  string
+		fails func(cell) bool
+		want  cell
+	}{
+		{"always", func(cell) bool { return true }, plain},
+		{"prefetch on two ranks", func(c cell) bool { return c.Prefetch > 0 && c.Ranks > 1 }, cell{Ranks: 2, Replicas: 1, Threads: 1, Prefetch: 2}},
+		{"replicas at stage 3", func(c cell) bool { return c.Replicas == 2 && c.Stage == 3 && c.Ranks%2 == 0 }, cell{Stage: 3, Ranks: 2, Replicas: 2, Threads: 1}},
+		{"only as drawn", func(c cell) bool { return c == start }, start},
+	} {
+		if got := shrink(start, c.fails); got != c.want {
+			t.Errorf("%s: shrunk to %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
 // metamorphic draws cells and demands that each leaves the same state, losses, norms and evaluation as the plain one.
 func metamorphic(t *testing.T, j zeroshard.Config, cells int, seed uint64) {
 	leaves := j.GlobalBatch / j.MicroBatch
@@ -96,6 +144,9 @@ func metamorphic(t *testing.T, j zeroshard.Config, cells int, seed uint64) {
 			continue
 		}
 		least := shrink(c, func(c cell) bool {
+			if _, err := zeroshard.Plan(c.config(j)); err != nil {
+				return false // not a simpler cell, but none at all
+			}
 			got, err := train(c.config(j))
 			refused := errors.Is(err, zero.ErrOptions) || errors.Is(err, zero.ErrStrategy)
 			return !refused && (err != nil || !got.equal(want))
