@@ -3,11 +3,13 @@ package stagetest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
 	"zeroshard"
 	"zeroshard/optim"
+	"zeroshard/prng"
 	"zeroshard/zero"
 )
 
@@ -58,6 +60,22 @@ func TestSameBitsFrozenAndOptimizers(t *testing.T) {
 			cells = slices.DeleteFunc(cells, func(c cell) bool { return c.Ranks%c.Replicas != 0 })
 			againstOracle(t, j, cells)
 		})
+	}
+}
+
+// Random small models with sizes that divide nothing, on random cells, by every optimizer: each equals the oracle.
+func TestSameBitsOddModels(t *testing.T) {
+	names := slices.Sorted(maps.Keys(optimizers))
+	s := seed(t)
+	for i := range soak(60) {
+		k := prng.New(s).Named("odd").Sub(uint64(i))
+		m := &odd{vocab: 2 + k.Intn(0, 150), dim: 1 + k.Intn(1, 20), layers: k.Intn(2, 4), freeze: k.Intn(3, 2) == 1}
+		j := oddJob(m, 1+k.Intn(4, 12), optimizers[names[k.Intn(5, len(names))]])
+		c := draw(k.Named("cell"), j.GlobalBatch)
+		againstOracle(t, j, []cell{c})
+		if t.Failed() {
+			t.Fatalf("ZEROSHARD_SEED=%d, model %d: %+v, %d leaves, %T", s, i, *m, j.GlobalBatch, j.Optimizer)
+		}
 	}
 }
 

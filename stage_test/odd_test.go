@@ -26,7 +26,9 @@ func layerName(i int) string { return fmt.Sprintf("layer.%d", i) }
 func (m *odd) Flats() []shard.FlatSpec {
 	specs := []shard.FlatSpec{
 		{Name: "table", Params: []shard.Param{{Name: "table", Shape: []int{m.vocab, m.dim}}, {Name: "ghost", Shape: []int{0, m.dim}}}},
-		{Name: "nothing", Params: []shard.Param{{Name: "nothing", Shape: []int{0}}}},
+	}
+	if m.layers > 0 {
+		specs = append(specs, shard.FlatSpec{Name: "nothing", Params: []shard.Param{{Name: "nothing", Shape: []int{0}}}})
 	}
 	for i := range m.layers {
 		name := layerName(i)
