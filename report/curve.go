@@ -66,14 +66,20 @@ func (s *script) moments(times []opTime, w opTime) []moment {
 		default:
 			continue
 		}
-		if now.at = e.at; out[len(out)-1].at == e.at {
-			out[len(out)-1] = now
-		} else {
-			out = append(out, now)
-		}
+		now.at = e.at
+		out = follow(out, now)
 	}
 	now.at, now.plan = w.end, s.base.Sum()
-	return append(out, now)
+	return follow(out, now)
+}
+
+// follow adds a moment, or puts it in the place of one at the same time.
+func follow(list []moment, m moment) []moment {
+	if n := len(list) - 1; list[n].at == m.at {
+		list[n] = m
+		return list
+	}
+	return append(list, m)
 }
 
 // maxMoments bounds the rows that a page draws for a rank and step: twice the pixels of a wide screen.

@@ -88,6 +88,9 @@ const maxWaits = 20
 // Report draws up what the book holds. It must be called between steps.
 func (b *Book) Report(about Subject, p Process) *Report {
 	r := &Report{Version: 1, Subject: about, Plan: b.planInfo(), Kinds: kinds(), Steps: []Span{}, Ranks: []Rank{}, Process: p}
+	if r.Facts == nil {
+		r.Facts = []Fact{}
+	}
 	var origin int64
 	for i, pg := range b.pages() {
 		w := window(pg.times)

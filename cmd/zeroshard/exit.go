@@ -11,6 +11,7 @@ import (
 	"zeroshard/memory"
 	"zeroshard/models/gpt"
 	"zeroshard/optim"
+	"zeroshard/report"
 	"zeroshard/shard"
 	"zeroshard/train"
 	"zeroshard/zero"
@@ -40,7 +41,7 @@ var exitCodes = [...]struct {
 	{exitNoFit, is(memory.ErrLimit, device.ErrMemory)},
 	{exitUsage, is(zero.ErrStrategy, zero.ErrOptions, shard.ErrWorld, shard.ErrWindows, shard.ErrMesh, gpt.ErrConfig, gpt.ErrShape)},
 	{exitUsage, is(optim.ErrOptimizer, data.ErrMismatch, train.ErrExists)},
-	{exitFile, is(data.ErrCorrupt, data.ErrNoCorpus)},
+	{exitFile, is(data.ErrCorrupt, data.ErrNoCorpus, report.ErrRun, report.ErrMetrics)},
 	{exitFile, as[*fs.PathError]},
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,6 +97,12 @@ func TestRefusals(t *testing.T) {
 		{"run folder that holds a run", "train --out " + held, 2, "holds a run already"},
 		{"run folder that is a file", "train --out " + bad("file", ""), 3, "not a directory"},
 		{"too little memory", "train --stage 0 --ranks 4 --device-memory 14MiB", 4, "stage"},
+		{"memory report into a file", "train --data " + tokens(t, 500) + " --model micro --memory-report " + bad("page", ""), 3, "not a directory"},
+		{"live page at no address", "train --dash 7777", 2, "want host:port"},
+		{"live page at another's address", "train --data " + tokens(t, 500) + " --model micro --dash " + taken(t), 2, "in use"},
+		{"dash of nothing", "dash", 2, "--run is needed"},
+		{"dash of no folder", "dash --run /nonexistent", 3, "/nonexistent/metrics.jsonl"},
+		{"dash of a folder without a run", "dash --run " + folder, 3, "no run here"},
 		{"plan: wrong stage", "plan --stage 4", 2, "--stage 4"},
 		{"plan: flag of train", "plan --lr 1", 2, "unknown flag --lr"},
 		{"plan: too little memory", "plan --model gpt2 --device-memory 1GB", 4, "stage"},
@@ -187,4 +194,15 @@ func TestSize(t *testing.T) {
 			t.Errorf("%q does not read back: %d", s.String(), again)
 		}
 	}
+}
+
+// taken is an address that somebody listens on.
+func taken(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String()
 }

@@ -87,7 +87,7 @@ func TestFlagsWithoutBitsKeepThem(t *testing.T) {
 	}
 	want := hash("--stage", "0", "--ranks", "1")
 	for _, args := range []string{"--stage 3 --ranks 3", "--stage 1 --ranks 2 --window 1", "--ranks 4 --replicas 2", "--threads 2", "--prefetch 0",
-		"--recompute all", "--recompute 2", "--keep-last", "--persistence-threshold 100", "--device-memory 64MiB", "--eval-every 1"} {
+		"--recompute all", "--recompute 2", "--keep-last", "--persistence-threshold 100", "--device-memory 64MiB", "--eval-every 1", "--memory-report report", "--dash 127.0.0.1:0"} {
 		if got := hash(strings.Fields(args)...); got != want {
 			t.Errorf("%s changed the bits", args)
 		}
