@@ -10,6 +10,7 @@ import (
 
 	"zeroshard"
 	"zeroshard/device"
+	"zeroshard/optim"
 	"zeroshard/shard"
 	"zeroshard/zero"
 )
@@ -21,6 +22,7 @@ type spoiler struct {
 	mems  []device.Mem // as the engine reserves them: resident, transient, …
 	label string       // of the op to spoil; "" for none
 	what  []spoiled
+	with  float32 // NaN if 0
 }
 
 // spoiled is fp32 elements of an arena.
@@ -61,7 +63,9 @@ func (d *spoiler) spoil(label string) {
 		}
 		values := device.Buffer{Mem: mem, Off: s.off, Len: s.len, DType: device.F32}.Float32s()
 		for i := range values {
-			values[i] = float32(math.NaN())
+			if values[i] = d.with; d.with == 0 {
+				values[i] = float32(math.NaN())
+			}
 		}
 	}
 }
@@ -233,6 +237,34 @@ func checkSkip(t *testing.T, pr *zero.Program, i, faulty int, st zero.Stats) {
 	if op := &p.Ops[i]; op.Verb == zero.Reduce && op.Win == last && p.Mesh.Size(shard.Replicate) == 1 && (s.Rank != faulty || flat != op.Flat) {
 		t.Errorf("%s: skipped for %+v, the NaN was put on rank %d", line, *s, faulty)
 	}
+}
+
+// An infinite gradient is called that, with the rank and the parameter in which it lies.
+func TestInfinityIsNamed(t *testing.T) {
+	leaks(t)
+	j := cell{Stage: 2, Ranks: 2}.config(oddJob(&odd{vocab: 31, dim: 7, layers: 2}, 2, optim.DefaultAdamW()))
+	dev := &spoiler{with: float32(math.Inf(1))}
+	w := mustCrew(t, j, seams{device: func(r int, d device.Device) device.Device {
+		if r == 0 {
+			return d
+		}
+		dev.Device = d
+		return dev
+	}})
+	pr := w.engines[1].Program()
+	for i := range pr.Train.Ops {
+		op := &pr.Train.Ops[i]
+		if op.Verb != zero.Reduce || pr.Layout.Flats[op.Flat].Name != "table" {
+			continue
+		}
+		dev.arm(pr.Train.Line(i), outputs(pr, i, 1))
+		st := w.mustStep(t, 1)
+		if s := st.Skipped; s == nil || s.Rank != 1 || s.Param != "table" || s.What != "its gradient is infinite" || !math.IsInf(st.Norm, 1) {
+			t.Errorf("%s: %s", pr.Train.Line(i), report(st))
+		}
+		return
+	}
+	t.Error("the table is never reduced")
 }
 
 // A batch without a valid target has no mean: the step is skipped and says so.
