@@ -184,12 +184,15 @@ func (c *compiler) shared(readers []int) {
 
 // residents makes the buffers that live as long as the engine: model state at rest, as each flat's row says.
 func (c *compiler) residents(s Strategy) {
-	p := c.o.Precision
+	p, offloads := c.o.Precision, s.offloads(c.layout)
 	for i := range c.flats {
 		f := &c.flats[i]
 		row := s.row(f.Flat)
 		over := func(r Rest) bool { return r.Over != shard.None && (c.mesh.Size(r.Over) > 1 || r.Tier != "") }
 		f.gatherParam, f.shardGrad, f.shardOptim = over(row.Param), over(row.Grad), over(row.Optim)
+		if !offloads[i] {
+			row.Grad.Tier, row.Optim.Tier = "", "" // sharded as the others, on the device
+		}
 		f.shardLen, f.fullLen = c.layout.ShardLen(i, c.mesh), c.layout.FullLen(i, c.mesh)
 		size := func(sharded bool) int {
 			if sharded {

@@ -10,10 +10,14 @@ import (
 // are the paper's: 2Ψ, (A+1)Ψ or 3AΨ on the wire for A leaves a rank, and tiered state fetched and evicted as often as it is used.
 func Estimate(l *shard.Layout, m models.Model, s Strategy, mesh shard.Mesh, o Options) (Cost, Traffic) {
 	o = o.withDefaults()
-	var full, part int64
+	var full, part, device int64 // device: of part, what has its optimizer state there
+	offloads := s.offloads(l)
 	for f := range l.Flats {
 		full += int64(l.FullLen(f, mesh))
 		part += int64(l.ShardLen(f, mesh))
+		if !offloads[f] {
+			device += int64(l.ShardLen(f, mesh))
+		}
 	}
 	value := int64(o.Precision.Compute.Size())
 	state := int64(4 * len(o.States))
@@ -23,22 +27,23 @@ func Estimate(l *shard.Layout, m models.Model, s Strategy, mesh shard.Mesh, o Op
 	leaves := int64((o.Leaves + mesh.World() - 1) / mesh.World())
 
 	var c Cost
-	rest := func(r Rest, bytes, fetched, evicted int64) {
+	rest := func(r Rest, bytes, device, fetched, evicted int64) {
 		switch {
 		case r.Tier != "":
-			t := c.tier(r.Tier)
-			t.Holds += part * bytes
-			t.Fetched += fetched * part * bytes
-			t.Evicted += evicted * part * bytes
+			t, away := c.tier(r.Tier), part-device
+			t.Holds += away * bytes
+			t.Fetched += fetched * away * bytes
+			t.Evicted += evicted * away * bytes
+			c.ModelState += device * bytes
 		case r.Over != shard.None:
 			c.ModelState += part * bytes
 		default:
 			c.ModelState += full * bytes
 		}
 	}
-	rest(s.Param, value, 2*leaves+1, 1)
-	rest(s.Grad, value, leaves+1, leaves)
-	rest(s.Optim, state, 1, 1)
+	rest(s.Param, value, 0, 2*leaves+1, 1)
+	rest(s.Grad, value, device, leaves+1, leaves)
+	rest(s.Optim, state, device, 1, 1)
 
 	sends := int64(2)
 	switch {

@@ -67,6 +67,9 @@ func FuzzCompileIsSound(f *testing.F) {
 		if c[0] == 3 {
 			s = s.Offload(tiers[seed%3], tiers[seed/3%3])
 			o.SubGroup = int(seed % 5 * 100)
+			if seed%3 != 0 {
+				s = s.Partly(float64(seed%11) / 10)
+			}
 		}
 		l, err := shard.NewLayout(m.Flats(), c[3])
 		if err != nil {
@@ -201,6 +204,9 @@ func TestRefusals(t *testing.T) {
 		{"an unknown axis", zero.Strategy{Optim: zero.Rest{Over: "tensor"}}, 1, 2, nil, zero.ErrStrategy},
 		{"a tier for what is not sharded", zero.Strategy{Optim: zero.Rest{Tier: "host"}}, 1, 2, nil, zero.ErrStrategy},
 		{"an unknown tier", zero.Stages[3].Offload("tape", ""), 1, 2, nil, zero.ErrStrategy},
+		{"a ratio of nothing", zero.Stages[3].Partly(0.5), 1, 2, nil, zero.ErrStrategy},
+		{"a ratio at stage 2", zero.Stages[2].Offload(zero.HostTier, "").Partly(0.5), 1, 2, nil, zero.ErrStrategy},
+		{"a ratio of more than all", zero.Stages[3].Offload(zero.HostTier, "").Partly(1.5), 1, 2, nil, zero.ErrStrategy},
 		{"no leaves", zero.Stages[0], 1, 2, func(o *zero.Options) { o.Leaves = 0 }, zero.ErrOptions},
 		{"no tokens", zero.Stages[0], 1, 2, func(o *zero.Options) { o.Shape.Seq = 0 }, zero.ErrOptions},
 		{"negative prefetch", zero.Stages[0], 1, 2, func(o *zero.Options) { o.Prefetch = -1 }, zero.ErrOptions},

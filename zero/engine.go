@@ -75,7 +75,7 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 		e.abort(err)
 		return nil, err
 	}
-	if err := errors.Join(e.reserve(), e.room(ctx)); err != nil {
+	if err := errors.Join(e.tooLarge(e.reserve()), e.room(ctx)); err != nil {
 		e.abort(err)
 		return nil, errors.Join(err, e.closeTiers(), cfg.Arena.Close())
 	}
@@ -83,7 +83,7 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 		s, err := cfg.Device.NewStream(l.String())
 		if err != nil {
 			e.abort(err)
-			return nil, errors.Join(err, cfg.Arena.Close())
+			return nil, errors.Join(err, e.closeTiers(), cfg.Arena.Close())
 		}
 		e.streams[l] = s
 	}
@@ -140,6 +140,18 @@ func (e *Engine) reserve() (err error) {
 		}
 	}
 	return nil
+}
+
+// tooLarge says where the plan needs most, and for what, if memory was refused.
+func (e *Engine) tooLarge(err error) error {
+	if err == nil {
+		return nil
+	}
+	p, where := e.cfg.Program.Train, ""
+	if c := p.Cost(); c.PeakOp != none {
+		where = fmt.Sprintf(" (most is live at plan line %s)", p.Line(c.PeakOp))
+	}
+	return fmt.Errorf("zero: rank %d: device memory%s: %w", e.cfg.Rank, where, err)
 }
 
 // Program returns what the engine runs.

@@ -63,6 +63,9 @@ func (p *Plan) Header() string {
 	fmt.Fprintf(&b, "leaves %d of %d×%d tokens  windows %d of %d  prefetch %d  recompute %s\n", o.Leaves, o.Shape.Batch, o.Shape.Seq,
 		p.Windows.Count, p.Windows.Size, o.Prefetch, recomputeWord(o.Recompute))
 	fmt.Fprintf(&b, "precision %v  states %s\n", o.Precision, strings.Join(o.States, ","))
+	if t := p.Strategy.Tiers(); t != "" {
+		fmt.Fprintf(&b, "offload %s\n", t)
+	}
 	return b.String()
 }
 
@@ -93,7 +96,10 @@ func (p *Plan) Buffers() string {
 	for i := range p.Bufs {
 		x := &p.Bufs[i]
 		life := "resident"
-		if !x.Resident {
+		switch {
+		case x.Tier != "":
+			life = "on " + x.Tier
+		case !x.Resident:
 			life = fmt.Sprintf("ops %02d-%02d", x.First, x.Last)
 		}
 		fmt.Fprintf(&b, "%-9s %12d +%-12d %-14s %s\n", life, x.Off, x.Bytes(), x.Kind, x.Name)

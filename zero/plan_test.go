@@ -36,6 +36,7 @@ func TestPlanText(t *testing.T) {
 		{"one-rank", 3, 1, 1, zero.Options{Leaves: 2}},
 		{"stage1-optimizer-on-host", 1, 1, 2, zero.Options{Leaves: 2, Prefetch: 1}},
 		{"stage3-all-on-file", 3, 1, 2, zero.Options{Leaves: 4, Prefetch: 1, SubGroup: 256}},
+		{"stage3-half-on-host", 3, 1, 2, zero.Options{Leaves: 2, Prefetch: 1}},
 		{"one-rank-on-file", 3, 1, 1, zero.Options{Leaves: 1}},
 		{"eval", 3, 1, 2, zero.Options{Mode: models.Eval, Leaves: 1, Prefetch: 1}},
 		{"logits", 3, 1, 2, zero.Options{Mode: models.Logits, Leaves: 1}},
@@ -46,6 +47,9 @@ func TestPlanText(t *testing.T) {
 			switch {
 			case strings.HasSuffix(c.name, "on-host"):
 				s = s.Offload(zero.HostTier, "")
+				if strings.Contains(c.name, "half") {
+					s = s.Partly(0.5)
+				}
 			case strings.HasSuffix(c.name, "on-file"):
 				s = s.Offload(zero.FileTier, zero.FileTier)
 			}

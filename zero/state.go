@@ -63,7 +63,7 @@ func (e *Engine) Write(name string, state int, value func(lo int, dst []float32)
 				return err
 			}
 			if err := e.put(at.buf, lo, device.Host(part)); err != nil {
-				return err
+				return e.Fail(fmt.Errorf("zero: rank %d: write of %q: %w", e.cfg.Rank, name, err)) // peers have other values now
 			}
 		}
 		return nil

@@ -3,6 +3,7 @@ package zero
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"zeroshard/device"
 	"zeroshard/shard"
@@ -19,6 +20,9 @@ type Rest struct {
 type Strategy struct {
 	Name               string
 	Param, Grad, Optim Rest
+	// Ratio is the share of the trainable elements whose optimizer state and gradients rest in their tier, above 0 and up to 1: flats in
+	// the order of the layout up to that share, at least one. The others' rest on the device. 0 is 1.
+	Ratio float64
 }
 
 // Stages are the ZeRO stages: DDP, then optimizer state, gradients and parameters sharded (arXiv 1910.02054: P_os, P_os+g,
@@ -46,12 +50,55 @@ func (s Strategy) Offload(optim, param string) Strategy {
 	return s
 }
 
+// Partly is s with a ratio: a part of the optimizer state stays on the device, as with DeepSpeed's offload_optimizer.ratio.
+func (s Strategy) Partly(ratio float64) Strategy {
+	s.Ratio = ratio
+	return s
+}
+
+// offloads says by flat whether its optimizer state and gradients follow the row's tier.
+func (s Strategy) offloads(l *shard.Layout) []bool {
+	var total, sum float64
+	numel := func(f int) float64 {
+		if l.Flats[f].Class == shard.Frozen {
+			return 0
+		}
+		return float64(l.Flats[f].Len)
+	}
+	for f := range l.Flats {
+		total += numel(f)
+	}
+	out := make([]bool, len(l.Flats))
+	for f := range out {
+		first := sum == 0
+		sum += numel(f)
+		out[f] = s.Ratio == 0 || first || sum <= s.Ratio*total
+	}
+	return out
+}
+
 // Stage returns the strategy of a ZeRO stage, or an error that names the stages there are.
 func Stage(n int) (Strategy, error) {
 	if n < 0 || n >= len(Stages) {
 		return Strategy{}, fmt.Errorf("%w: there is no stage %d: use 0 (nothing sharded), 1 (optimizer state), 2 (and gradients) or 3 (and parameters)", ErrStrategy, n)
 	}
 	return Stages[n], nil
+}
+
+// Tiers says what rests where, "" if all rests on the device.
+func (s Strategy) Tiers() (text string) {
+	for _, r := range []struct {
+		what string
+		rest Rest
+	}{{"parameter", s.Param}, {"gradient", s.Grad}, {"optimizer", s.Optim}} {
+		if r.rest.Tier != "" {
+			text += fmt.Sprintf(" %s=%s", r.what, r.rest.Tier)
+		}
+	}
+	if s.Ratio != 0 && s.Ratio != 1 {
+		text += fmt.Sprintf(" ratio=%v", s.Ratio)
+	}
+	return strings.TrimPrefix(text, " ")
 }
 
 // Validate reports all faults of a strategy at once.
@@ -73,6 +120,14 @@ func (s Strategy) Validate() error {
 		case r.rest.Tier != "" && r.rest.Over == shard.None:
 			bad("%s can rest in a tier only where the stage shards them", r.what)
 		}
+	}
+	switch partly := s.Ratio != 0 && s.Ratio != 1; {
+	case !(s.Ratio >= 0 && s.Ratio <= 1):
+		bad("an offload ratio of %v: use a share above 0 and up to 1", s.Ratio)
+	case partly && s.Optim.Tier == "":
+		bad("an offload ratio of %v has no meaning where optimizer state rests on the device: offload it, or leave the ratio out", s.Ratio)
+	case partly && s.Param.Over == "": // as DeepSpeed has it
+		bad("an offload ratio of %v is for stage 3: lower stages offload all optimizer state or none", s.Ratio)
 	}
 	if s.Param.Over != "" && s.Grad.Over == "" {
 		bad("sharded parameters need sharded gradients")
