@@ -15,6 +15,7 @@ import (
 	"zeroshard/kernels"
 	"zeroshard/memory"
 	"zeroshard/models"
+	"zeroshard/offload"
 	"zeroshard/optim"
 	"zeroshard/prng"
 	"zeroshard/shard"
@@ -52,6 +53,7 @@ type wiring struct {
 	group   func(rank int, axis shard.Axis, g collectives.Group) collectives.Group
 	observe func(rank int) []memory.Observer
 	watch   func(rank int) zero.Watcher
+	tier    func(rank int, name string, t offload.Tier) offload.Tier
 }
 
 // WithDevice wraps each rank's device.
@@ -67,6 +69,11 @@ func WithKernels(wrap func(rank int, k kernels.Backend) kernels.Backend) Option 
 // WithGroup wraps each rank's end of each group.
 func WithGroup(wrap func(rank int, axis shard.Axis, g collectives.Group) collectives.Group) Option {
 	return func(w *wiring) { w.group = wrap }
+}
+
+// WithTier wraps each rank's tiers.
+func WithTier(wrap func(rank int, name string, t offload.Tier) offload.Tier) Option {
+	return func(w *wiring) { w.tier = wrap }
 }
 
 // WithWatcher lets someone watch where each rank stands in its plan.
@@ -171,9 +178,15 @@ func (c *Cluster) start(ctx context.Context, w *wiring) error {
 		if w.watch != nil {
 			watch = w.watch(r)
 		}
+		tiers := c.config.Offload.tiers(r)
+		if w.tier != nil {
+			for name := range tiers {
+				tiers[name] = w.tier(r, name, tiers[name])
+			}
+		}
 		rk.engine, err = zero.New(ctx, zero.Config{Rank: r, Watch: watch, Program: c.program, Model: c.config.Model, Optimizer: c.config.Optimizer,
 			Device: dev, Arena: memory.NewArena(dev, observers...), Net: k, Vector: k, Groups: groups,
-			Tiers: c.config.Offload.tiers(r), Key: key.Named("dropout"), Clip: c.config.Clip})
+			Tiers: tiers, Key: key.Named("dropout"), Clip: c.config.Clip})
 		if err != nil {
 			return err
 		}

@@ -127,7 +127,7 @@ func (c Config) compileArgs(known *shard.Layout) (l *shard.Layout, s zero.Strate
 	if s, err = zero.Stage(c.Stage); err != nil {
 		return
 	}
-	s = s.Offload(c.Offload.Optimizer, c.Offload.Param)
+	s = c.Offload.strategy(s)
 	if l = known; l == nil {
 		if l, err = shard.NewLayout(c.Model.Flats(), c.PersistenceThreshold); err != nil {
 			err = fmt.Errorf("%w: %w", zero.ErrOptions, err)

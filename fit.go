@@ -71,6 +71,9 @@ func atStage(c Config, stage int) Config {
 	}
 	c.Stage, c.Window = stage, 0
 	if c.Offload.validate(stage) != nil {
+		c.Offload.Ratio = 0
+	}
+	if c.Offload.validate(stage) != nil {
 		c.Offload.Param = ""
 	}
 	if c.Offload.validate(stage) != nil {

@@ -19,6 +19,14 @@ type Offload struct {
 	Dir string
 	// SubGroup is the elements that the optimizer updates at a time; 0 is zero.Options' default. Bits: unchanged.
 	SubGroup int
+	// Ratio is the share of the elements whose optimizer state and gradients leave the device, above 0 and up to 1; 0 is 1. Less than 1 is for
+	// stage 3. Bits: unchanged.
+	Ratio float64
+}
+
+// strategy is a stage's row with what o says.
+func (o Offload) strategy(s zero.Strategy) zero.Strategy {
+	return s.Offload(o.Optimizer, o.Param).Partly(o.Ratio)
 }
 
 func (o Offload) uses(tier string) bool { return o.Optimizer == tier || o.Param == tier }
@@ -29,7 +37,7 @@ func (o Offload) validate(stage int) error {
 	if err != nil {
 		return nil // reported as such
 	}
-	if err := strategy.Offload(o.Optimizer, o.Param).Validate(); err != nil {
+	if err := o.strategy(strategy).Validate(); err != nil {
 		return err
 	}
 	if o.uses(zero.FileTier) && o.Dir == "" {

@@ -115,7 +115,7 @@ func variants(c Config) (list []Config) {
 					for _, o := range tiers {
 						v := c
 						v.MicroBatch, v.Ranks, v.Stage, v.Recompute, v.Window = micro, ranks, stage, recompute, 0
-						v.Offload.Optimizer, v.Offload.Param, v.DeviceMemory = o.Optimizer, o.Param, 0
+						v.Offload.Optimizer, v.Offload.Param, v.Offload.Ratio, v.DeviceMemory = o.Optimizer, o.Param, 0, 0
 						if v.Offload.Dir == "" {
 							v.Offload.Dir = "."
 						}

@@ -8,11 +8,15 @@ import (
 )
 
 // tiers is what rests outside device memory.
-type tiers struct{ optimizer, param, path string }
+type tiers struct {
+	optimizer, param, path string
+	ratio                  float64
+}
 
 func (t *tiers) flags(f *pflag.FlagSet) {
 	f.StringVar(&t.optimizer, "offload-optimizer", "none", "where optimizer state rests, with gradients from stage 2 on: `none|host|file`. Stages 1 to 3."+unchanged)
 	f.StringVar(&t.param, "offload-param", "none", "where parameters rest: `none|host|file`. Stage 3."+unchanged)
+	f.Float64Var(&t.ratio, "offload-ratio", 1, "`SHARE` of the elements whose optimizer state and gradients leave the device, above 0 and up to 1. Stage 3."+unchanged)
 	f.StringVar(&t.path, "offload-path", "", "folder (`DIR`) of what rests in files, on a fast local disk."+unchanged)
 }
 
@@ -29,6 +33,8 @@ func (t *tiers) judge(stage int, f *faults) {
 			f.check(false, "--%s %q: use none, host or file", x.flag, x.value)
 		}
 	}
+	f.check(t.ratio > 0 && t.ratio <= 1, "--offload-ratio %v: use a share above 0 and up to 1", t.ratio)
+	f.check(t.ratio == 1 || t.optimizer != "none", "--offload-ratio %v has no meaning without --offload-optimizer host or file", t.ratio)
 	inFiles := t.optimizer == zero.FileTier || t.param == zero.FileTier
 	f.check(!inFiles || t.path != "", "what rests in files needs --offload-path DIR")
 }
@@ -40,5 +46,5 @@ func (t *tiers) config() zeroshard.Offload {
 		}
 		return s
 	}
-	return zeroshard.Offload{Optimizer: tier(t.optimizer), Param: tier(t.param), Dir: t.path}
+	return zeroshard.Offload{Optimizer: tier(t.optimizer), Param: tier(t.param), Dir: t.path, Ratio: t.ratio}
 }
