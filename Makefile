@@ -48,7 +48,10 @@ cover: ## coverage of the whole tree, by package
 	go test -short -coverpkg ./... -coverprofile cover.out ./... >/dev/null
 	go tool cover -func cover.out | tail -1
 
+browser: ## the report's pages in headless Chromium, where it is installed
+	test/browser/run.sh
+
 check: ## what must hold before a commit: gofmt, vet, lint, test, race, tidy
 	.ci/run format vet static lint tests race tidy
 
-.PHONY: help build test race invariants fuzz lint golden bench benchcmp soak cover check
+.PHONY: help build test race invariants fuzz lint golden bench benchcmp soak cover browser check

@@ -38,6 +38,13 @@ type Report struct {
 	WaitCount int        `json:"wait_count"`
 	Process   Process    `json:"process"`
 	Arenas    int64      `json:"arenas"` // device bytes of all ranks of this process
+	Tiers     []TierInfo `json:"tiers"`  // where state of a rank rests outside its device, as planned
+}
+
+// TierInfo is what a tier holds for a rank, and moves in one step: bytes.
+type TierInfo struct {
+	Name string `json:"name"`
+	zero.Tier
 }
 
 // PlanInfo is what the report's numbers of ops and lanes mean.
@@ -87,7 +94,7 @@ const maxWaits = 20
 
 // Report draws up what the book holds. It must be called between steps.
 func (b *Book) Report(about Subject, p Process) *Report {
-	r := &Report{Version: 1, Subject: about, Plan: b.planInfo(), Kinds: kinds(), Steps: []Span{}, Ranks: []Rank{}, Process: p}
+	r := &Report{Version: 1, Subject: about, Plan: b.planInfo(), Kinds: kinds(), Steps: []Span{}, Ranks: []Rank{}, Tiers: []TierInfo{}, Process: p}
 	if r.Facts == nil {
 		r.Facts = []Fact{}
 	}
@@ -98,6 +105,12 @@ func (b *Book) Report(about Subject, p Process) *Report {
 			origin = w.start
 		}
 		r.Steps = append(r.Steps, Span{pg.step, w.start - origin, w.end - origin})
+	}
+	cost := b.program.Train.Cost()
+	for _, t := range []TierInfo{{zero.HostTier, cost.Host}, {zero.FileTier, cost.Disk}} {
+		if t.Holds > 0 {
+			r.Tiers = append(r.Tiers, t)
+		}
 	}
 	r.Waits = b.waits()
 	r.WaitCount = len(r.Waits)

@@ -25,7 +25,8 @@ func (s Split) plus(o Split) Split {
 // split divides the window of a step. Ops of a lane follow each other, so a lane's times are sorted and disjoint.
 func (b *Book) split(rank int, times []opTime, w opTime) Split {
 	lanes := &b.recorders[rank].scripts[0].lanes
-	busy := func(l zero.Lane) (out []opTime) {
+	busy := func(l zero.Lane) []opTime {
+		out := make([]opTime, 0, len(lanes[l]))
 		for _, i := range lanes[l] {
 			if t := b.moving(rank, i, times[i]); t.end > t.start {
 				out = append(out, t)

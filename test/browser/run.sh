@@ -5,8 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")"
 found() { command -v chromium || command -v chromium-browser || command -v google-chrome; }
 if ! found >/dev/null && [ "${1:-}" = --install ] && command -v apt-get >/dev/null; then
-	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null
+	{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } ||
+		echo 'Chromium cannot be installed here'
 fi
 if ! found >/dev/null; then
 	echo 'skipped: no Chromium (apt-get install chromium, or run with --install)'

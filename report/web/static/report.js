@@ -31,14 +31,15 @@
     const most = d.ranks.reduce((m, r) => (r.used_peak > m.used_peak ? r : m), d.ranks[0]);
     const top = d.ranks.reduce((m, r) => (r.peak.bytes > m.peak.bytes ? r : m), d.ranks[0]);
     const span = d.steps.reduce((s, x) => s + x.end - x.start, 0) / Math.max(1, d.steps.length) / 1e6;
-    const exposed = d.ranks.reduce((s, r) => s + r.split.comm_ms + r.split.wait_ms, 0) / d.ranks.length;
+    const exposed = d.ranks.reduce((s, r) => s + r.split.comm_ms + r.split.io_ms + r.split.wait_ms, 0) / d.ranks.length;
+    const some = d.steps.length > 0, counted = most.used_peak > 0;
     $("tiles").append(
-      Z.tile("Used peak of a rank", bytes(most.used_peak), most.used_peak === most.planned_peak ? "equal to the plan" : "planned " + bytes(most.planned_peak)),
-      Z.tile("In use at once", bytes(top.peak.bytes), percent(top.peak.bytes, top.used_peak) + " of what is reserved"),
-      Z.tile("Limit of a rank", d.limit ? bytes(d.limit) : "none", d.limit ? bytes(d.limit - most.used_peak) + " free" : "--device-memory sets one"),
+      Z.tile("Used peak of a rank", counted ? bytes(most.used_peak) : "–", !counted ? "not counted" : most.used_peak === most.planned_peak ? "equal to the plan" : "planned " + bytes(most.planned_peak)),
+      Z.tile("In use at once", some ? bytes(top.peak.bytes) : "–", counted && some ? percent(top.peak.bytes, top.used_peak) + " of what is reserved" : ""),
+      Z.tile("Limit of a rank", d.limit ? bytes(d.limit) : "none", d.limit ? (counted ? bytes(d.limit - most.used_peak) + " free" : "")  : "--device-memory sets one"),
       Z.tile("Process", d.process.resident ? bytes(d.process.resident) : "–", "resident; arenas " + bytes(d.arenas)),
-      Z.tile("Step", ms(span), d.steps.length ? "mean of steps " + d.steps[0].step + " to " + d.steps[d.steps.length - 1].step : "no step was recorded"),
-      Z.tile("Not overlapped", percent(exposed, span), "communication and waiting"));
+      Z.tile("Step", some ? ms(span) : "–", some ? "mean of steps " + d.steps[0].step + " to " + d.steps[d.steps.length - 1].step : "no step was recorded"),
+      Z.tile("Not overlapped", percent(exposed, span), "communication, I/O, waiting"));
     $("footer").textContent = "Plan " + d.plan.sha256 + ". Colours and categories are those of PyTorch's memory profiler.";
   }
 
@@ -206,7 +207,7 @@
   function timeline() {
     if (!d.steps.length) {
       $("memory").replaceWith(el("p", { class: "empty" }, "No step was recorded: the run ended before its first step was done."));
-      for (const id of ["lanes", "readout", "legend", "controls"]) $(id).remove();
+      for (const e of [$("lanes"), $("readout"), $("legend"), $("controls"), document.querySelector("figcaption")]) e.remove();
       return;
     }
     if (d.ranks.length > 1) {
@@ -236,8 +237,8 @@
   }
 
   function peak() {
+    if (empty("peak")) return;
     const r = d.ranks[rank], p = r.peak, box = $("peak");
-    if (p.op < 0) { box.replaceChildren(el("p", { class: "empty" }, "No step was recorded.")); return; }
     const lives = (h) => (h.first < 0 ? "always" : h.first === h.last ? "op " + h.first : "ops " + h.first + "–" + h.last);
     const kind = (h) => el("span", { title: (d.kinds.find((k) => k.name === h.kind) || {}).category }, Z.chip(color(h.kind)), words(h.kind));
     box.replaceChildren(
@@ -247,13 +248,21 @@
         p.others ? [["and " + p.others + " more", "", bytes(p.other_bytes), percent(p.other_bytes, p.bytes), "", "", "", ""]] : []));
   }
 
+  // empty says that there is nothing to show where no step was recorded.
+  function empty(id) {
+    if (d.steps.length) return false;
+    $(id).replaceChildren(el("p", { class: "empty" }, "No step was recorded."));
+    return true;
+  }
   function split() {
+    if (empty("split")) return;
     const rows = d.ranks.map((r) => [String(r.rank), Z.stackBar(parts.map(([name, key]) => ({ name, value: r.split[key], color: css(partColor[name]) })), "step time of rank " + r.rank), ...parts.map(([, key]) => ms(r.split[key]))]);
     const head = (name) => el("span", {}, Z.chip(css(partColor[name])), " ", name);
     $("split").replaceChildren(Z.table("step time", "Mean of the steps recorded. Communication and I/O are what compute did not hide.", [{ name: "Rank" }, { name: "Share" }, ...parts.map(([name]) => ({ name: head(name), num: true }))], rows));
     for (const cell of $("split").querySelectorAll("td:nth-child(2)")) { cell.style.minWidth = "110px"; cell.style.width = "40%"; }
   }
   function phases() {
+    if (empty("phases")) return;
     const rows = d.ranks.map((r) => [String(r.rank), Z.stackBar(phaseNames.map((n) => ({ name: n, value: r.phases_ms[n] || 0, color: css(n) })), "phases of rank " + r.rank), ...phaseNames.map((n) => ms(r.phases_ms[n] || 0))]);
     const head = (name) => el("span", {}, Z.chip(css(name)), " ", name);
     $("phases").replaceChildren(Z.table("phases", "Mean of the steps recorded, waits included.", [{ name: "Rank" }, { name: "Share" }, ...phaseNames.map((n) => ({ name: head(n), num: true }))], rows));
@@ -261,6 +270,7 @@
   }
 
   function waits() {
+    if (empty("waits")) return;
     const steps = Math.max(1, d.steps.length);
     if (!d.waits.length) { $("waits").replaceChildren(el("p", { class: "empty" }, "The compute lanes never waited.")); return; }
     const why = (w) => {
@@ -286,13 +296,22 @@
       [["peak", whole(shownRanks[0].planned_peak), ...shownRanks.map((r) => whole(r.used_peak))]]));
   }
 
+  function tiers() {
+    if (!d.tiers.length) return;
+    $("s-tiers").hidden = false;
+    const words = { host: "host memory", file: "files" };
+    $("tiers").replaceChildren(Z.table("tiers", "What rests there for a rank, and what moves in a step.", [{ name: "Tier" }, { name: "Holds", num: true }, { name: "Fetched a step", num: true }, { name: "Evicted a step", num: true }, { name: "All ranks", num: true }],
+      d.tiers.map((t) => [words[t.name] || t.name, bytes(t.holds), bytes(t.fetched), bytes(t.evicted), bytes(t.holds * d.ranks.length)])));
+  }
+
   function process() {
-    const p = d.process, rows = [];
+    const p = d.process, rows = [], host = d.tiers.filter((t) => t.name === "host").reduce((s, t) => s + t.holds * d.ranks.length, 0);
     const row = (name, n, note) => rows.push([name, n ? bytes(n) : "–", n ? whole(n) : "", note]);
     row("Arenas of all ranks", d.arenas, "device memory: reserved outside the Go heap");
+    if (host) row("Host tier of all ranks", host, "state that rests in host memory");
     row("Resident", p.resident, "of the process, as the system counts it (VmRSS), when the report was written");
     row("Resident, most ever", p.peak, "VmHWM");
-    if (p.resident) row("Beside the arenas", Math.max(0, p.resident - d.arenas), "resident less arenas: program, runtime, data; pages of arenas that no step touched make it smaller");
+    if (p.resident) row("Beside these", Math.max(0, p.resident - d.arenas - host), "resident less " + (host ? "both" : "arenas") + ": program, runtime, data; pages of arenas that no step touched make it smaller");
     row("Go runtime", p.go_heap, "heap, stacks and tables that the runtime has from the system");
     row("Mapped files", p.file, "the program itself, and data");
     if (p.cgroup.version) row("Control group's limit", p.cgroup.limit, "version " + p.cgroup.version + ", " + p.cgroup.path + (p.cgroup.limit ? "" : ": no limit") + "; in use " + bytes(p.cgroup.usage) + ", page cache included");
@@ -302,7 +321,7 @@
   function details() { peak(); }
   head();
   timeline();
-  const tables = () => { details(); split(); phases(); waits(); used(); process(); };
+  const tables = () => { details(); split(); phases(); waits(); used(); tiers(); process(); };
   tables();
   Z.themed.add(tables);
 })();
