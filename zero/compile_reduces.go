@@ -17,7 +17,7 @@ import (
 // position below once for each trailing one bit of i. With a window of one leaf there is no stack. Where gradients rest whole,
 // position 0 is the place where they rest.
 func (c *compiler) reduces(ops []Op) []Op {
-	r := &reducer{c: c, carry: make([][]int, len(c.flats))}
+	r := &reducer{c: c, carry: make([][]int, len(c.flats)), rests: map[[2]int]int{}}
 	for w := range c.win.Count {
 		f, err := collectives.NewFold(c.mesh.Size(shard.Shards), c.win.Leaves, c.win.Size, w)
 		if err != nil {
@@ -80,6 +80,7 @@ type reducer struct {
 	folds []*collectives.Fold // by window
 	stack [][]int             // by flat, by stack position: buffer
 	carry [][]int             // by flat: slots of the owner's carry
+	rests map[[2]int]int      // by flat and slot: those that rest in a tier
 }
 
 func (r *reducer) add(op Op) { r.out = append(r.out, op) }
@@ -194,12 +195,16 @@ func (r *reducer) slot(flat, i int) int {
 	return r.carry[flat][i]
 }
 
-// carryBuf makes a slot: where the gradient rests in a tier, so do the nodes of its carry.
+// carryBuf makes a slot: where the gradient rests in a tier, so do the nodes of its carry, each slot in one place for the whole step.
 func (r *reducer) carryBuf(flat, i int) int {
 	f := &r.c.flats[flat]
 	what := fmt.Sprintf("carry %d", i)
 	if tier := r.c.bufs[f.grad].Tier; tier != "" {
-		return r.c.resident(flat, what, memory.Staging, f.shardLen, tier)
+		at := [2]int{flat, i}
+		if _, ok := r.rests[at]; !ok {
+			r.rests[at] = r.c.resident(flat, what, memory.Staging, f.shardLen, tier)
+		}
+		return r.rests[at]
 	}
 	return r.c.buf(f.Name+" "+what, memory.Staging, device.F32, f.shardLen)
 }
