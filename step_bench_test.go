@@ -10,35 +10,49 @@ import (
 	"zeroshard/zero"
 )
 
-// BenchmarkStep trains tiny on two ranks: all that a step does beside arithmetic shows here, where there is little of that.
+// BenchmarkStep trains on two ranks. In tiny, all that a step does beside arithmetic shows; gpt2, of two sequences of 256 tokens a rank, is
+// nearly all arithmetic, and takes seconds a step.
 func BenchmarkStep(b *testing.B) {
 	for stage := range 4 {
 		b.Run(fmt.Sprintf("tiny/stage%d", stage), func(b *testing.B) {
 			cfg := preset(b, "tiny")
-			cfg.Stage, cfg.Prefetch = stage, 1
-			c, err := zeroshard.Local(ctx, cfg)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer c.Close()
-			data := zero.Batch{Tokens: make([]int32, cfg.Seq), Targets: make([]int32, cfg.Seq)}
-			for i := range data.Tokens {
-				data.Tokens[i], data.Targets[i] = int32(i%256), int32((i+1)%256)
-			}
-			step := 0
-			b.ReportAllocs()
-			for b.Loop() {
-				step++
-				if _, err := c.Step(ctx, func(int) (zero.Batch, error) { return data, nil }, optim.Hyper{Step: step, LR: 1e-4}); err != nil {
-					b.Fatal(err)
-				}
-			}
-			tokens := cfg.GlobalBatch * cfg.Seq
-			b.ReportMetric(float64(tokens*b.N)/b.Elapsed().Seconds(), "tokens/s")
-			b.ReportMetric(float64(c.Memory()[0].Used), "peak-B/rank")
-			b.ReportMetric(float64(c.Wire()[0].Sum()), "wire-B/step")
+			cfg.Stage = stage
+			benchStep(b, cfg)
 		})
 	}
+	b.Run("gpt2/stage3", func(b *testing.B) {
+		if testing.Short() {
+			b.Skip("takes seconds a step")
+		}
+		cfg := preset(b, "gpt2")
+		cfg.Stage, cfg.GlobalBatch, cfg.MicroBatch, cfg.Seq, cfg.EvalLeaves = 3, 4, 2, 256, 1
+		benchStep(b, cfg)
+	})
+}
+
+func benchStep(b *testing.B, cfg zeroshard.Config) {
+	cfg.Prefetch = 1
+	c, err := zeroshard.Local(ctx, cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	n := cfg.MicroBatch * cfg.Seq
+	data := zero.Batch{Tokens: make([]int32, n), Targets: make([]int32, n)}
+	for i := range n {
+		data.Tokens[i], data.Targets[i] = int32(i%256), int32((i+1)%256)
+	}
+	step := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		step++
+		if _, err := c.Step(ctx, func(int) (zero.Batch, error) { return data, nil }, optim.Hyper{Step: step, LR: 1e-4}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(cfg.GlobalBatch*cfg.Seq*b.N)/b.Elapsed().Seconds(), "tokens/s")
+	b.ReportMetric(float64(c.Memory()[0].Used), "peak-B/rank")
+	b.ReportMetric(float64(c.Wire()[0].Sum()), "wire-B/step")
 }
 
 // BenchmarkPlan compiles what a large run would do; nothing is reserved.
