@@ -29,4 +29,5 @@ if ! "$venv/bin/python" -c 'import torch, numpy, threadpoolctl' 2>/dev/null; the
 		skip "PyTorch cannot be installed from PyPI: $(tail -n 1 "$cache/pip.log")"
 fi
 (cd "$root" && CGO_ENABLED=0 go build -o "$cache/zeroshard" ./cmd/zeroshard)
+export PYTHONDONTWRITEBYTECODE=1
 exec "$venv/bin/python" "$here/compare.py" --zeroshard "$cache/zeroshard" --cache "$cache" "$@"
