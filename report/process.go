@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"runtime"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 )
@@ -45,10 +45,18 @@ func ReadProcess(root fs.FS) Process {
 			p.File = n
 		}
 	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	p.GoHeap = int64(m.Sys - m.HeapReleased)
+	p.GoHeap = goMemory()
 	return p
+}
+
+// goMemory is what the Go runtime has from the system. Unlike runtime.ReadMemStats it does not stop the ranks.
+func goMemory() int64 {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	if samples[0].Value.Kind() != metrics.KindUint64 || samples[1].Value.Kind() != metrics.KindUint64 {
+		return 0 // a runtime that counts otherwise
+	}
+	return int64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
 }
 
 // Resident is the resident memory alone, quickly: what every step asks.

@@ -28,8 +28,10 @@ type audience struct {
 	book    *report.Book
 	metrics *report.Metrics
 	live    *dash.Server
-	url     string // of the live page
-	failed  error  // the first failure to tell somebody: it does not end the run
+	url     string         // of the live page
+	process report.Process // when it was looked at last, and the training time since
+	unseen  time.Duration
+	failed  error // the first failure to tell somebody: it does not end the run
 }
 
 func (a *audience) flags(f *pflag.FlagSet) {
@@ -127,7 +129,18 @@ func (a *audience) hear(e train.Event) {
 		s.Skipped = fmt.Sprintf("%s (rank %d, parameter %s)", e.Skipped.What, e.Skipped.Rank, e.Skipped.Param)
 	}
 	s.Take(a.book.EndStep(e.Step, e.Took))
+	a.look(e)
 	a.tell(report.Line{Step: &s})
+}
+
+// lookEvery is the training time between two looks at the whole process, which take longer than one step should pay.
+const lookEvery = time.Second
+
+// look keeps what the process holds while it trains: what comes after (state that is hashed, a sample) is no part of a step.
+func (a *audience) look(e train.Event) {
+	if a.unseen += e.Took; a.reportDir != "" && (e.Last || a.process.Resident == 0 || a.unseen >= lookEvery) {
+		a.process, a.unseen = report.ReadProcess(os.DirFS("/")), 0
+	}
 }
 
 func (a *audience) tell(l report.Line) {
@@ -153,7 +166,7 @@ func (a *audience) end(r *run, cause error) error {
 		for _, m := range r.cluster.Memory() {
 			a.about.Used = append(a.about.Used, report.Peaks{Planned: m.Planned, Used: m.Used, PlannedBy: m.PlannedBy, UsedBy: m.UsedBy})
 		}
-		errs = append(errs, a.book.WriteDir(a.reportDir, a.about, report.ReadProcess(os.DirFS("/"))))
+		errs = append(errs, a.book.WriteDir(a.reportDir, a.about, a.process))
 	}
 	if a.live != nil {
 		how := ""

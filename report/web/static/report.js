@@ -309,9 +309,9 @@
     const row = (name, n, note) => rows.push([name, n ? bytes(n) : "–", n ? whole(n) : "", note]);
     row("Arenas of all ranks", d.arenas, "device memory: reserved outside the Go heap");
     if (host) row("Host tier of all ranks", host, "state that rests in host memory");
-    row("Resident", p.resident, "of the process, as the system counts it (VmRSS), when the report was written");
+    row("Resident", p.resident, "of the process, as the system counts it (VmRSS), after the last step");
     row("Resident, most ever", p.peak, "VmHWM");
-    if (p.resident) row("Beside these", Math.max(0, p.resident - d.arenas - host), "resident less " + (host ? "both" : "arenas") + ": program, runtime, data; pages of arenas that no step touched make it smaller");
+    if (p.resident) row("Beside these", Math.max(0, p.resident - d.arenas - host), percent(Math.max(0, p.resident - d.arenas - host), p.resident) + " of resident: program, runtime, data; pages of arenas that no step touched make it smaller");
     row("Go runtime", p.go_heap, "heap, stacks and tables that the runtime has from the system");
     row("Mapped files", p.file, "the program itself, and data");
     if (p.cgroup.version) row("Control group's limit", p.cgroup.limit, "version " + p.cgroup.version + ", " + p.cgroup.path + (p.cgroup.limit ? "" : ": no limit") + "; in use " + bytes(p.cgroup.usage) + ", page cache included");
