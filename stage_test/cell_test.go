@@ -20,6 +20,7 @@ type cell struct {
 	Stage, Ranks, Replicas, Window, Prefetch, Recompute, Threads, Threshold int
 	KeepLast                                                                bool
 	Optim, Param                                                            string // tiers
+	Ratio                                                                   float64
 }
 
 // plain is the cell that others must equal: one rank, nothing sharded, nothing clever.
@@ -34,7 +35,7 @@ func (c cell) String() string {
 	}{
 		{"replicas", max(c.Replicas, 1), 1}, {"window", c.Window, 0}, {"prefetch", c.Prefetch, 0}, {"recompute", c.Recompute, 0},
 		{"threads", max(c.Threads, 1), 1}, {"threshold", c.Threshold, 0}, {"keep-last", c.KeepLast, false},
-		{"optimizer on", c.Optim, ""}, {"parameters on", c.Param, ""},
+		{"optimizer on", c.Optim, ""}, {"parameters on", c.Param, ""}, {"ratio", c.Ratio, 0.0},
 	} {
 		if o.value != o.plain {
 			s += fmt.Sprintf(", %s %v", o.name, o.value)
@@ -46,7 +47,7 @@ func (c cell) String() string {
 func (c cell) config(job zeroshard.Config) zeroshard.Config {
 	job.Stage, job.Ranks, job.Replicas, job.Window = c.Stage, c.Ranks, c.Replicas, c.Window
 	job.Prefetch, job.Recompute, job.Threads, job.PersistenceThreshold, job.KeepLast = c.Prefetch, c.Recompute, c.Threads, c.Threshold, c.KeepLast
-	job.Offload = zeroshard.Offload{Optimizer: c.Optim, Param: c.Param, Dir: os.TempDir(), SubGroup: 1000}
+	job.Offload = zeroshard.Offload{Optimizer: c.Optim, Param: c.Param, Dir: os.TempDir(), SubGroup: 1000, Ratio: c.Ratio}
 	return job
 }
 

@@ -92,13 +92,16 @@ func draw(k prng.Key, leaves int) cell {
 	if r := pick(1, 1, 2, 4); c.Ranks%r == 0 && leaves%r == 0 && (leaves/r)&(leaves/r-1) == 0 && c.Ranks/r <= leaves/r {
 		c.Replicas = r
 	}
+	if ratio := pick(0, 0, 1, 3, 5, 9); c.Stage == 3 && c.Optim != "" {
+		c.Ratio = float64(ratio) / 10
+	}
 	return c
 }
 
 // shrink takes one choice after the other back to plain, as long as the cell still fails.
 func shrink(c cell, fails func(cell) bool) cell {
 	for _, simpler := range []func(*cell){
-		func(c *cell) { c.Param = "" }, func(c *cell) { c.Optim = "" }, func(c *cell) { c.KeepLast = false }, func(c *cell) { c.Threshold = 0 }, func(c *cell) { c.Threads = 1 },
+		func(c *cell) { c.Ratio = 0 }, func(c *cell) { c.Param = "" }, func(c *cell) { c.Optim, c.Ratio = "", 0 }, func(c *cell) { c.KeepLast = false }, func(c *cell) { c.Threshold = 0 }, func(c *cell) { c.Threads = 1 },
 		func(c *cell) { c.Recompute = 0 }, func(c *cell) { c.Prefetch = 0 }, func(c *cell) { c.Window = 0 },
 		func(c *cell) { c.Ranks /= c.Replicas; c.Replicas = 1 }, func(c *cell) { c.Ranks = min(c.Ranks, 2) }, func(c *cell) { c.Ranks = 1 },
 		func(c *cell) { c.Stage = min(c.Stage, 2) }, func(c *cell) { c.Stage = min(c.Stage, 1) }, func(c *cell) { c.Stage = 0 },

@@ -23,6 +23,9 @@ import (
 	"zeroshard/kernels"
 	"zeroshard/memory"
 	"zeroshard/models"
+	"zeroshard/offload"
+	"zeroshard/offload/file"
+	"zeroshard/offload/host"
 	"zeroshard/prng"
 	"zeroshard/shard"
 	"zeroshard/zero"
@@ -66,6 +69,7 @@ type seams struct {
 	kernels func(rank int, k kernels.Backend) kernels.Backend
 	group   func(rank int, g collectives.Group) collectives.Group
 	observe func(rank int) memory.Observer
+	tier    func(rank int, t offload.Tier) offload.Tier
 }
 
 // newCrew makes the ranks of c. errs has what zero.New said on each.
@@ -112,9 +116,15 @@ func (w *crew) start(r int, groups map[shard.Axis]collectives.Group, s seams) er
 	if s.observe != nil {
 		observers = append(observers, s.observe(r))
 	}
+	tiers := map[string]offload.Tier{zero.HostTier: host.New(host.Options{Rank: r}), zero.FileTier: file.New(file.Options{Dir: c.Offload.Dir, Rank: r})}
+	if s.tier != nil {
+		for name, t := range tiers {
+			tiers[name] = s.tier(r, t)
+		}
+	}
 	key := prng.New(c.Seed)
 	e, err := zero.New(context.Background(), zero.Config{Rank: r, Program: p, Model: c.Model, Optimizer: c.Optimizer, Device: dev,
-		Arena: memory.NewArena(dev, observers...), Net: k, Vector: k, Groups: groups, Key: key.Named("dropout"), Clip: c.Clip})
+		Arena: memory.NewArena(dev, observers...), Net: k, Vector: k, Groups: groups, Tiers: tiers, Key: key.Named("dropout"), Clip: c.Clip})
 	if err != nil {
 		return err
 	}
