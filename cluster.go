@@ -42,6 +42,7 @@ type rank struct {
 	pool    *dcpu.Pool
 	tracker *memory.Tracker
 	sent    map[shard.Axis]*collectives.Counter
+	tiers   map[string]offload.Tier // by name, as the engine has them
 }
 
 // Option changes how Local wires the ranks: for tests and tools.
@@ -178,15 +179,14 @@ func (c *Cluster) start(ctx context.Context, w *wiring) error {
 		if w.watch != nil {
 			watch = w.watch(r)
 		}
-		tiers := c.config.Offload.tiers(r)
-		if w.tier != nil {
-			for name := range tiers {
-				tiers[name] = w.tier(r, name, tiers[name])
+		if rk.tiers = c.config.Offload.tiers(r); w.tier != nil {
+			for name, t := range rk.tiers {
+				rk.tiers[name] = w.tier(r, name, t)
 			}
 		}
 		rk.engine, err = zero.New(ctx, zero.Config{Rank: r, Watch: watch, Program: c.program, Model: c.config.Model, Optimizer: c.config.Optimizer,
 			Device: dev, Arena: memory.NewArena(dev, observers...), Net: k, Vector: k, Groups: groups,
-			Tiers: tiers, Key: key.Named("dropout"), Clip: c.config.Clip})
+			Tiers: rk.tiers, Key: key.Named("dropout"), Clip: c.config.Clip})
 		if err != nil {
 			return err
 		}

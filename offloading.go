@@ -57,3 +57,40 @@ func (o Offload) tiers(rank int) map[string]offload.Tier {
 	}
 	return t
 }
+
+// RankTier is what a rank rests outside its device memory, in one tier.
+type RankTier struct {
+	Rank          int
+	Name          string // "host", "file"
+	Planned, Used int64  // bytes: as the plan says, and as the tier reports
+	Files         *Files // of tier "file", as far as the tier says
+}
+
+// Files says how a rank's tier of files works.
+type Files struct {
+	Path      string   // their folder
+	Direct    bool     // I/O goes around the page cache
+	Recovered []string // folders of runs that were killed, removed at the start
+}
+
+// Tiers lists what rests outside device memory, by rank.
+func (c *Cluster) Tiers() (list []RankTier) {
+	cost := c.program.Cost()
+	for r, rk := range c.ranks {
+		for _, at := range []struct {
+			name    string
+			planned zero.Tier
+		}{{zero.HostTier, cost.Host}, {zero.FileTier, cost.Disk}} {
+			t, ok := rk.tiers[at.name]
+			if !ok {
+				continue
+			}
+			x := RankTier{Rank: r, Name: at.name, Planned: at.planned.Holds, Used: t.Used()}
+			if f, ok := t.(*file.Tier); ok {
+				x.Files = &Files{Path: f.Path(), Direct: f.Direct(), Recovered: f.Recovered()}
+			}
+			list = append(list, x)
+		}
+	}
+	return list
+}
