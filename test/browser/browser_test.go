@@ -286,6 +286,8 @@ func TestLive(t *testing.T) {
 	}
 	p.fits()
 	p.shot("finished")
+	p.do("keys", chromedp.Focus(chromedp.CSS("#loss")), chromedp.KeyEvent(kb.ArrowLeft))
+	p.wait("document.querySelector('#l-loss').innerText.includes('at step 4')")
 	p.look(390, 800, "dark")
 	p.wait("document.querySelector('#loss canvas').clientWidth < 390")
 	p.fits()

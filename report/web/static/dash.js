@@ -174,7 +174,10 @@
       const u = p.chart && p.chart.plot;
       if (!u || u.series.length !== p.options().opts.series.length) {
         if (p.chart) p.chart.draw();
-        else p.chart = Z.chart($(id), p.options);
+        else {
+          p.chart = Z.chart($(id), p.options);
+          $(id).addEventListener("keydown", (e) => keys(p.chart.plot, e));
+        }
       } else {
         const old = u.data[0], zoomed = old.length && (u.scales.x.min > old[0] || u.scales.x.max < old[old.length - 1]);
         u.setData(p.options().data, !zoomed);
@@ -182,6 +185,15 @@
       }
       p.legend();
     }
+  }
+  // keys moves a chart's cursor from step to step.
+  function keys(u, e) {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[e.key], x = u.data[0];
+    if (!by || !x.length) return;
+    const from = u.cursor.idx === null || u.cursor.idx === undefined ? (by > 0 ? -1 : x.length) : u.cursor.idx;
+    const i = Math.min(x.length - 1, Math.max(0, from + by * (e.shiftKey ? 10 : 1)));
+    u.setCursor({ left: u.valToPos(x[i], "x"), top: 0 });
+    e.preventDefault();
   }
   Z.themed.add(() => { touch(); for (const p of Object.values(panels)) if (p.chart) p.chart.draw(); });
   connect();
