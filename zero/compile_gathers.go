@@ -110,15 +110,25 @@ func (c *compiler) nextReads(ops []Op) []map[int]bool {
 // order, and never moves one before the last reshard of the same flat.
 func (c *compiler) prefetch(ops []Op) []Op {
 	return ahead(ops, c.o.Prefetch, mover{
-		moves: func(o *Op) (int, bool) { return o.Flat, o.Verb == Gather && o.Note == "" },
-		stops: func(o *Op) (int, bool) { return o.Flat, o.Verb == Reshard },
+		moves: func(o *Op) (piece, bool) { return piece{at: o.Flat}, o.Verb == Gather && o.Note == "" },
+		stops: func(o *Op) (piece, bool) { return piece{at: o.Flat}, o.Verb == Reshard },
 		paces: (*Op).compute,
 	})
 }
 
-// mover says which ops move ahead, which ops with the same key they never pass, and which ops count.
+// piece is what an op moves: of a flat or a buffer, elements part, all of it where that is zero.
+type piece struct {
+	at   int
+	part shard.Range
+}
+
+func (p piece) meets(o piece) bool {
+	return p.at == o.at && (p.part == o.part || p.part == (shard.Range{}) || o.part == (shard.Range{}))
+}
+
+// mover says which ops move ahead, which ops on the same elements they never pass, and which ops count.
 type mover struct {
-	moves, stops func(*Op) (key int, ok bool)
+	moves, stops func(*Op) (p piece, ok bool)
 	paces        func(*Op) bool
 }
 
@@ -130,33 +140,29 @@ func ahead(ops []Op, n int, m mover) []Op {
 	var out []Op
 	var paces []int // index in out of each op that counts
 	floor := 0      // none goes before the one in front of it
-	stop := map[int]int{}
 	for _, op := range ops {
-		if key, ok := m.moves(&op); ok {
+		if p, ok := m.moves(&op); ok {
 			at := len(out)
 			if k := max(len(paces)-n, 0); k < len(paces) {
 				at = paces[k]
 			}
-			at = max(at, floor, stop[key])
+			at = max(at, floor)
+			for i := len(out) - 1; i >= at; i-- {
+				if q, ok := m.stops(&out[i]); ok && p.meets(q) {
+					at = i + 1
+				}
+			}
 			out = append(out, Op{})
 			copy(out[at+1:], out[at:])
 			out[at] = op
 			for i := len(paces) - 1; i >= 0 && paces[i] >= at; i-- {
 				paces[i]++
 			}
-			for k := range stop {
-				if stop[k] > at {
-					stop[k]++
-				}
-			}
 			floor = at + 1
 			continue
 		}
 		if m.paces(&op) {
 			paces = append(paces, len(out))
-		}
-		if key, ok := m.stops(&op); ok {
-			stop[key] = len(out) + 1
 		}
 		out = append(out, op)
 	}

@@ -22,8 +22,8 @@ func (c *compiler) tiers(ops []Op) []Op {
 		t.release(ops, i+1)
 	}
 	return ahead(t.out, c.o.Prefetch, mover{
-		moves: func(o *Op) (int, bool) { return o.Args.Src.Buf, o.Verb == Fetch },
-		stops: func(o *Op) (int, bool) { return o.Args.Dst.Buf, o.Verb == Evict },
+		moves: func(o *Op) (piece, bool) { return piece{o.Args.Src.Buf, o.Args.Src.Part}, o.Verb == Fetch },
+		stops: func(o *Op) (piece, bool) { return piece{o.Args.Dst.Buf, o.Args.Dst.Part}, o.Verb == Evict },
 		paces: func(o *Op) bool { return o.compute() || o.Verb == Square || o.Verb == Update },
 	})
 }
