@@ -1,9 +1,13 @@
 package main
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/spf13/pflag"
 
 	"zeroshard"
+	"zeroshard/memory"
 	"zeroshard/zero"
 )
 
@@ -47,4 +51,38 @@ func (t *tiers) config() zeroshard.Offload {
 		return s
 	}
 	return zeroshard.Offload{Optimizer: tier(t.optimizer), Param: tier(t.param), Dir: t.path, Ratio: t.ratio}
+}
+
+// describe says what a rank rests where, whether files go around the page cache, and which folders of killed runs were removed.
+func (t *tiers) describe(all []zeroshard.RankTier) (lines []string) {
+	var recovered []string
+	for _, x := range all {
+		if x.Files != nil {
+			recovered = append(recovered, x.Files.Recovered...)
+		}
+		if x.Rank > 0 {
+			continue
+		}
+		line := fmt.Sprintf("%s on %s: %s a rank", t.what(x.Name), x.Name, memory.FormatBytes(x.Used))
+		if f := x.Files; f != nil {
+			line += " in " + t.path + ", " + map[bool]string{true: "direct I/O", false: "through the page cache: this file system takes no direct I/O"}[f.Direct]
+		}
+		lines = append(lines, line)
+	}
+	if len(recovered) > 0 {
+		lines = append(lines, "removed what killed runs had left: "+strings.Join(recovered, ", "))
+	}
+	return lines
+}
+
+// what rests in a tier, in words.
+func (t *tiers) what(tier string) string {
+	var list []string
+	if t.optimizer == tier {
+		list = append(list, "optimizer state")
+	}
+	if t.param == tier {
+		list = append(list, "parameters")
+	}
+	return strings.Join(list, " and ")
 }
