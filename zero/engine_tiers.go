@@ -31,7 +31,7 @@ func (e *Engine) room(ctx context.Context) error {
 			return fmt.Errorf("%w: the plan uses tier %q, which rank %d does not have", ErrOptions, name, e.cfg.Rank)
 		}
 		if err := t.Reserve(ctx, extents[name]); err != nil {
-			return fmt.Errorf("zero: rank %d: tier %s: %w", e.cfg.Rank, name, err)
+			return err // which names the rank and the tier
 		}
 	}
 	return nil
