@@ -6,19 +6,15 @@ import (
 	"zeroshard/kernels"
 )
 
-// spread runs a loop's parts on a pool.
-type spread struct {
-	pool kernels.Pool
-	part func(i int)
-}
+// parts is a loop as a task.
+type parts func(i int)
 
-func (s spread) Part(i int) { s.part(i) }
+func (p parts) Part(i int) { p(i) }
 
 // each is work that runs part once on every thread.
-func each(pool kernels.Pool, part func(i int)) work {
-	s := spread{pool, part}
+func each(pool kernels.Pool, part parts) work {
 	return func() error {
-		pool.Run(pool.Threads(), s)
+		pool.Run(pool.Threads(), part)
 		return nil
 	}
 }
