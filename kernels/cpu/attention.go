@@ -9,19 +9,25 @@ import (
 	"zeroshard/kernels/internal/f32"
 )
 
-// Attention works on tiles of scores: queryBlock rows by keyBlock columns. keyBlock is part of the arithmetic (see
-// package ref), queryBlock is not.
+// Attention works on tiles of scores: queryBlock rows by keyBlock columns. keyBlock is part of the arithmetic (see package ref),
+// queryBlock is not; they are equal, so that the diagonal of scores is the diagonal of tiles, and a tile is either beside it or
+// below it. A row of a tile has room behind it: its length is no power of two, so that columns spread over the sets of the
+// first-level cache.
 const (
-	queryBlock = 64
 	keyBlock   = f32.KeyBlock
+	queryBlock = keyBlock
+	tileStride = keyBlock + 16
+	spanBlock  = 4 * queryBlock // queries that use a block of keys before the next is packed
+	packedDim  = 128            // longest vectors of which a block can be packed
 )
 
-// attendJob deals tiles' rows (forward) or heads (backward) to the threads as they come free.
+// attendJob deals spans of queries (forward) or heads (backward) to the threads as they come free.
 type attendJob struct {
 	k                         *Kernels
 	a                         kernels.Attention
 	qkv, out, lse, dqkv, dout []float32
 	scale                     float32
+	span                      int // queries of an item
 	back                      bool
 	items                     int
 	next                      atomic.Int64
@@ -30,11 +36,17 @@ type attendJob struct {
 // Attention: see kernels.Attention and package ref.
 func (k *Kernels) Attention(_ device.Stream, a kernels.Attention) {
 	k.needScratch()
-	j := &k.jobs.attend
+	j, heads := &k.jobs.attend, a.Batch*a.Heads
 	j.set(a)
-	j.back, j.items = false, a.Batch*a.Heads*((a.Seq+queryBlock-1)/queryBlock)
+	for j.span = spanBlock; j.span > queryBlock && heads*spans(a.Seq, j.span) < 4*len(k.threads); {
+		j.span /= 2
+	}
+	j.back, j.items = false, heads*spans(a.Seq, j.span)
 	k.run(min(j.items, len(k.threads)), j)
 }
+
+// spans is the number of spans of a sequence.
+func spans(seq, span int) int { return (seq + span - 1) / span }
 
 // AttentionBackward: see kernels.AttentionBackward and package ref.
 func (k *Kernels) AttentionBackward(_ device.Stream, a kernels.AttentionBackward) {
@@ -54,7 +66,6 @@ func (j *attendJob) set(a kernels.Attention) {
 }
 
 func (j *attendJob) Part(i int) {
-	blocks := (j.a.Seq + queryBlock - 1) / queryBlock
 	for {
 		n := int(j.next.Add(1)) - 1
 		if n >= j.items {
@@ -64,12 +75,12 @@ func (j *attendJob) Part(i int) {
 		if j.back {
 			t.head = n
 			t.backward()
-		} else {
-			// Long rows first, so that the last item is a short one.
-			t.head, t.q0 = n%(j.a.Batch*j.a.Heads), (blocks-1-n/(j.a.Batch*j.a.Heads))*queryBlock
-			t.rows = min(queryBlock, j.a.Seq-t.q0)
-			t.forward()
+			continue
 		}
+		// Long rows first, so that the last item is a short one.
+		heads, last := j.a.Batch*j.a.Heads, spans(j.a.Seq, j.span)-1
+		t.head = n % heads
+		t.forward((last - n/heads) * j.span)
 	}
 }
 
@@ -81,6 +92,10 @@ type tile struct {
 	q0, rows int // queries
 	k0, cols int // keys
 }
+
+// keys and queries go to a block.
+func (t *tile) keys(k0 int)    { t.k0, t.cols = k0, min(keyBlock, t.a.Seq-k0) }
+func (t *tile) queries(q0 int) { t.q0, t.rows = q0, min(queryBlock, t.a.Seq-q0) }
 
 // parts of a row of QKV.
 const query, key, value = 0, 1, 2
@@ -98,45 +113,81 @@ func (t *tile) of(v matrix, i int) []float32 { return v.x[i*v.row:][:t.a.Dim] }
 func (v matrix) transposed() matrix { return matrix{v.x, v.col, v.row} }
 
 // scores is a view of one of the thread's tiles.
-func (t *tile) scores(i int) matrix { return matrix{t.t.scores[i], keyBlock, 1} }
+func (t *tile) scores(i int) matrix { return matrix{t.t.scores[i], tileStride, 1} }
 
-// dots sets dst to the products of each query's row of x with each key's row of y. Above the diagonal it is never read.
-func (t *tile) dots(dst, x, y matrix) {
-	t.k.path.multiply(product{c: dst, a: x, b: y.transposed(), m: t.rows, n: t.cols, k: t.a.Dim}, t.t.pack)
+// pack packs the rows of v, one for each key or query, for products that run over them, in place slot of the thread's pack.
+func (t *tile) pack(v matrix, rows, slot int) packed {
+	return t.put(packed{b: v, k: rows, n: t.a.Dim}, slot)
 }
 
-// score is the tile's scaled scores.
-func (t *tile) score(dst matrix) {
-	t.dots(dst, t.at(t.qkv, query, 3, t.q0), t.at(t.qkv, key, 3, t.k0))
-	for i := range t.rows {
-		t.k.path.scale(dst.x[i*keyBlock:][:t.valid(i)], t.scale)
+// packDots packs the rows of v for products that run along them.
+func (t *tile) packDots(v matrix, rows, slot int) packed {
+	return t.put(packed{b: v.transposed(), k: t.a.Dim, n: rows}, slot)
+}
+
+func (t *tile) put(b packed, slot int) packed {
+	if t.a.Dim <= packedDim {
+		return t.k.path.pack(b, t.t.pack[slot*keyBlock*packedDim:][:keyBlock*packedDim])
 	}
+	return b
+}
+
+// product is one beside or below the diagonal.
+func (t *tile) product(c, a matrix, b packed, add bool) tileProduct {
+	return tileProduct{c: c, a: a, b: b, m: t.rows, diagonal: t.q0 == t.k0, add: add}
 }
 
 // valid is the number of keys of the tile that row i sees.
-func (t *tile) valid(i int) int { return min(max(t.q0+i+1-t.k0, 0), t.cols) }
+func (t *tile) valid(i int) int { return min(t.q0+i+1-t.k0, t.cols) }
 
 // row is the index of row i's number in LSE; its dropout numbers start at row·Seq.
 func (t *tile) row(i int) int { return t.head*t.a.Seq + t.q0 + i }
 
-// forward is the softmax over blocks of keys of package ref, for all rows of the tile at once.
-func (t *tile) forward() {
-	out, s := t.at(t.out, 0, 1, t.q0), t.scores(0)
-	highest, sum := &t.t.rows[0], &t.t.rows[1]
-	for i := range t.rows {
-		highest[i], sum[i] = float32(math.Inf(-1)), 0
-		clear(t.of(out, i))
+// forward is the softmax over blocks of keys of package ref, for a span of queries from q on. A block of keys is packed once for
+// all of them.
+func (t *tile) forward(q int) {
+	end := min(q+t.span, t.a.Seq)
+	for k0 := 0; k0 < end; k0 += keyBlock {
+		t.keys(k0)
+		keys, values := t.packDots(t.at(t.qkv, key, 3, k0), t.cols, 0), t.pack(t.at(t.qkv, value, 3, k0), t.cols, 1)
+		for q0 := max(q, k0); q0 < end; q0 += queryBlock {
+			t.queries(q0)
+			t.attend(keys, values, q0-q)
+		}
 	}
-	for t.k0 = 0; t.k0 < t.q0+t.rows; t.k0 += keyBlock {
-		t.cols = min(keyBlock, t.q0+t.rows-t.k0)
-		t.score(s)
-		for i := range t.rows {
-			if n := t.valid(i); n > 0 {
-				t.softmax(s.x[i*keyBlock:][:n], t.of(out, i), i)
+}
+
+// attend takes a block of keys into the queries' softmax. Their numbers are from row at of the span on.
+func (t *tile) attend(keys, values packed, at int) {
+	out, s := t.at(t.out, 0, 1, t.q0), t.scores(0)
+	highest, sum := t.t.highest[at:][:t.rows], t.t.sum[at:][:t.rows]
+	t.k.path.scores(t.product(s, t.at(t.qkv, query, 3, t.q0), keys, false), t.t.pack)
+	for i := range t.rows {
+		if t.k0 == 0 {
+			highest[i], sum[i] = float32(math.Inf(-1)), 0
+		}
+		p := s.x[i*tileStride:][:t.valid(i)]
+		next, more := t.k.path.softmax(p, t.scale, highest[i])
+		// What was summed under the old maximum shrinks, in most blocks by nothing.
+		if shrink := f32.Exp(highest[i] - next); shrink != 1 {
+			sum[i] = float32(sum[i] * shrink)
+			if t.k0 > 0 {
+				t.k.path.scale(t.of(out, i), shrink)
 			}
 		}
-		t.lower(out, s, t.at(t.qkv, value, 3, t.k0))
+		highest[i], sum[i] = next, sum[i]+more
+		if t.a.Drop > 0 {
+			t.k.path.mul(p, p, t.keep(i, len(p)))
+		}
 	}
+	t.k.path.lower(t.product(out, s, values, t.k0 > 0), t.t.pack)
+	if t.q0 == t.k0 {
+		t.finish(out, highest, sum)
+	}
+}
+
+// finish divides by the sums.
+func (t *tile) finish(out matrix, highest, sum []float32) {
 	for i := range t.rows {
 		t.k.path.scale(t.of(out, i), 1/sum[i])
 		if t.lse != nil {
@@ -145,28 +196,14 @@ func (t *tile) forward() {
 	}
 }
 
-// softmax turns one row's scores of a block into the factors of its values.
-func (t *tile) softmax(s, out []float32, i int) {
-	highest, sum, path := &t.t.rows[0][i], &t.t.rows[1][i], t.k.path
-	next := max(*highest, path.max(s))
-	shrink := f32.Exp(*highest - next)
-	*sum = float32(*sum*shrink) + path.expSum(s, s, next)
-	*highest = next
-	if t.k0 > 0 {
-		path.scale(out, shrink)
-	}
-	t.drop(s, i)
+// keep is the n dropout factors of row i, with some more behind them.
+func (t *tile) keep(i, n int) []float32 {
+	return t.k.path.keep(&t.t.keep, n, t.a.Key, uint64(t.row(i))*uint64(t.a.Seq)+uint64(t.k0), t.a.Drop)
 }
 
-// drop multiplies a row of the tile by its dropout factors.
-func (t *tile) drop(s []float32, i int) {
-	if t.a.Drop > 0 {
-		keep(t.t.keep[:len(s)], t.a.Key, uint64(t.row(i))*uint64(t.a.Seq)+uint64(t.k0), t.a.Drop)
-		t.k.path.mul(s, s, t.t.keep[:len(s)])
-	}
-}
-
-// lower adds to the queries' rows of c: those of x, one for each key, with the factors of the tile up to the diagonal.
-func (t *tile) lower(c, scores, x matrix) {
-	t.k.path.banded(product{c: c, a: scores, b: x, m: t.rows, n: t.a.Dim, k: t.cols}, band{-never, t.q0 + 1 - t.k0}, t.t.pack)
+// softmax is the portable one, see path.
+func softmax(s []float32, factor, highest float32) (next, sum float32) {
+	scale(s, factor)
+	next = max(highest, f32.Max(s))
+	return next, expSum(s, s, next)
 }

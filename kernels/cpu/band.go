@@ -33,15 +33,3 @@ func (w band) parts(m, k, rows int, part func(i, m, from, to int)) {
 		}
 	}
 }
-
-// bandRows is the rows that the portable product takes together beside the diagonal.
-const bandRows = 4
-
-// banded is the portable product within a band, added to C.
-func banded(p product, w band, pack []float32) {
-	w.parts(p.m, p.k, bandRows, func(i, m, from, to int) {
-		if from < to {
-			multiply(product{c: p.c.from(i, 0), a: p.a.from(i, from), b: p.b.from(from, 0), m: m, n: p.n, k: to - from, add: true}, pack)
-		}
-	})
-}

@@ -63,16 +63,17 @@ func (single) Run(parts int, t kernels.Task) {
 // thread is the scratch of one part of a job; parts of jobs that use it are as many as threads.
 type thread struct {
 	pack   []float32                  // of a product
-	scores [2][]float32               // tiles of attention: queryBlock × f32.KeyBlock
-	rows   [4][queryBlock]float32     // numbers by row of a tile
-	keep   [keepBlock]float32         // uniform numbers, then what dropout multiplies by
+	scores [2][]float32               // tiles of attention: queryBlock × tileStride
+	keep   keepBuf                    // what dropout multiplies by
 	sums   [chunk / f32.Grain]float64 // of grains
 	exact  [exact.Words]uint64
+
+	highest, sum [spanBlock]float32 // of each query's scores
 }
 
 const (
 	packFloats  = 84 << 10 // enough for the hungriest path, and the same on every machine, so that plans are
-	tileFloats  = queryBlock * keyBlock
+	tileFloats  = queryBlock * tileStride
 	threadBytes = 4 * (packFloats + 2*tileFloats)
 )
 

@@ -3,7 +3,7 @@ package cpu
 //go:generate go run -C asm . -out ../loops_amd64.s -pkg cpu
 
 // The loops of loops_amd64.s, which asm generates: see there for what they do. Slices have lengths that are multiples of a
-// turn: 32 for sums along rows, add and mul, 8 else. Only the first slice's (of sums along rows: x's) length counts. Strides
+// turn: 32 for sums along rows, add, mul, softmax and keep, 8 else. Only the first slice's (of sums along rows: x's) length counts. Strides
 // are in bytes.
 
 // tileArgs is a block of C, some rows by up to 16 columns, as tiles want it; asm knows the order of its fields.
@@ -14,7 +14,11 @@ type tileArgs struct {
 	k       uintptr // links
 	groups  uintptr // of rows
 	columns uintptr // of a masked tile
-	packed  bool    // A is, so that a last, smaller group has shorter links
+	// Beside the diagonal, see asm: what row i has more than row 0, and what B and k gain from group to group.
+	triangle int
+	bGroup   uintptr
+	kGroup   int
+	packed   bool // A is, so that a last, smaller group has shorter links
 }
 
 type pointer struct {
@@ -89,7 +93,19 @@ func mulAVX2(dst, a, b []float32)
 func scaleAVX2(dst []float32, f float32)
 
 //go:noescape
-func scoreGradAVX2(dst, p []float32, delta, scale float32)
+func softmaxAVX2(s []float32, scale, highest float32) (next, sum float32)
+
+//go:noescape
+func scoreBackAVX2(p, ds []float32, c *scoreConst)
+
+//go:noescape
+func scoreBackDropAVX2(p, ds, keep []float32, c *scoreConst)
+
+//go:noescape
+func keepAVX2(dst []float32, c *keepArgs)
+
+//go:noescape
+func foldAVX2(lanes *[32]float32) float32
 
 //go:noescape
 func geluAVX2(y, x []float32)

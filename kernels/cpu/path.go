@@ -3,6 +3,7 @@ package cpu
 import (
 	"zeroshard/device"
 	"zeroshard/kernels/internal/f32"
+	"zeroshard/prng"
 )
 
 // path is the inner loops for one instruction set. Slices of one call have equal lengths unless said; dst may be any of the
@@ -11,7 +12,18 @@ type path struct {
 	name string
 
 	multiply func(p product, pack []float32)
-	banded   func(p product, w band, pack []float32)
+	// pack, scores, lower and upper are attention's products, see multiplier.
+	pack                 func(b packed, dst []float32) packed
+	scores, lower, upper func(t tileProduct, pack []float32)
+	// softmax scales s, raises highest to its largest, then sets s = exp(s − next) and sums that. It may write behind s,
+	// up to a whole turn.
+	softmax func(s []float32, scale, highest float32) (next, sum float32)
+	// scoreBack: p = exp(p·scale − lse), ds = p·(keep·ds − delta)·scale, p = keep·p, where keep may be nil. It may write behind p
+	// and ds and read behind keep, up to a whole turn.
+	scoreBack func(p, ds, keep []float32, c scoreConst)
+	// keep returns what dropout multiplies n ≤ keepBlock elements from at on by, in buf.
+	keep    func(buf *keepBuf, n int, key prng.Key, at uint64, p float32) []float32
+	dropout func(dst, x []float32, key prng.Key, at uint64, p float32)
 
 	add      func(dst, a, b []float32)
 	scale    func(dst []float32, f float32) // dst *= f
@@ -28,9 +40,7 @@ type path struct {
 	dot    func(x, y []float32) float32
 	max    func(x []float32) float32
 	expSum func(dst, x []float32, max float32) float32 // dst = exp(x−max), unless nil; the sum
-	// scoreGrad: dst = p·(dst − delta)·scale, left to right.
-	scoreGrad func(dst, p []float32, delta, scale float32)
-	norm      normPath
+	norm   normPath
 }
 
 // normPath is the loops of layernorm over a row. b and db may be nil.
@@ -46,12 +56,14 @@ type normPath struct {
 func portable() *path {
 	return &path{
 		name:     "portable",
-		multiply: multiply, banded: banded,
+		multiply: multiply,
+		pack:     asIs, scores: multiplier(multiply).scores, lower: multiplier(multiply).lower, upper: multiplier(multiply).upper,
+		softmax: softmax, scoreBack: scoreBack, keep: keep, dropout: dropout,
 		add: add, scale: scale, mul: mul,
 		gelu: gelu, geluGrad: geluGrad,
 		adamw: adamw, sgd: sgd,
 		squares: squares,
-		sum:     f32.Sum, dot: f32.Dot, max: f32.Max, expSum: expSum, scoreGrad: scoreGrad,
+		sum:     f32.Sum, dot: f32.Dot, max: f32.Max, expSum: expSum,
 		widen: widen, narrow: narrow,
 		norm: normPath{squares: normSquares, apply: normApply, sums: normSums, back: normBack, params: normParams},
 	}

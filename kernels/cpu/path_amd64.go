@@ -20,12 +20,14 @@ func paths() []*path {
 func avx2() *path {
 	return &path{
 		name:     "avx2",
-		multiply: multiplyAVX2, banded: bandedAVX2,
+		multiply: multiplyAVX2,
+		pack:     packAVX2, scores: scoresAVX2, lower: lowerAVX2, upper: upperAVX2,
+		softmax: vecSoftmax, scoreBack: vecScoreBack, keep: vecKeep, dropout: vecDropout,
 		add: vecAdd, scale: vecScale, mul: vecMul,
 		gelu: vecGELU, geluGrad: vecGELUGrad,
 		adamw: vecAdamW, sgd: vecSGD,
 		squares: vecSquares,
-		sum:     vecSum, dot: vecDot, max: vecMax, expSum: vecExpSum, scoreGrad: vecScoreGrad,
+		sum:     vecSum, dot: vecDot, max: vecMax, expSum: vecExpSum,
 		widen: vecWiden, narrow: vecNarrow,
 		norm: normPath{squares: vecNormSquares, apply: vecNormApply, sums: vecNormSums, back: vecNormBack, params: vecNormParams},
 	}
@@ -58,13 +60,6 @@ func vecScale(dst []float32, f float32) {
 	n := whole(len(dst), turn)
 	scaleAVX2(dst[:n], f)
 	scale(dst[n:], f)
-}
-
-func vecScoreGrad(dst, p []float32, delta, scale float32) {
-	n := whole(len(dst), turn)
-	p = p[:len(dst)]
-	scoreGradAVX2(dst[:n], p, delta, scale)
-	scoreGrad(dst[n:], p[n:], delta, scale)
 }
 
 func vecGELU(y, x []float32) {

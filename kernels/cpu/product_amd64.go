@@ -71,36 +71,6 @@ func (p *product) sweepAVX2(t *tileArgs, pack []float32) {
 	}
 }
 
-// bandedAVX2 is multiplyAVX2 within a band and added to C, for k up to blockK.
-func bandedAVX2(p product, w band, pack []float32) {
-	if p.m == 0 || p.n == 0 || p.k == 0 {
-		return
-	}
-	p.check()
-	p.add, p.bias = true, nil
-	for j := 0; j < p.n; j += tileColumns {
-		t := p.tiles()
-		p.columns(&t, j)
-		p.packB(pack, j, int(t.columns))
-		t.b = pointer{&pack[0], 4 * tileColumns}
-		w.tiles(t, p.m)
-	}
-}
-
-// tiles runs the rows of one panel within a band: see groups.
-func (w band) tiles(t tileArgs, m int) {
-	k := int(t.k)
-	part := func(i, m, from, to int) {
-		if from < to {
-			s := t
-			s.move(uintptr(i), uintptr(from))
-			s.k = uintptr(to - from)
-			s.run(m)
-		}
-	}
-	w.parts(m, k, tileRows, part)
-}
-
 // check reads the last element of each operand: tiles work with bare pointers.
 func (p *product) check() {
 	_ = p.c.x[(p.m-1)*p.c.row+p.n-1]
@@ -245,6 +215,9 @@ func (t *tileArgs) run(m int) {
 	s.groups = 1
 	if t.packed {
 		s.a.link = 4 * uintptr(rest)
+	}
+	if t.triangle < 0 {
+		s.k = 1
 	}
 	s.rest(rest, masked)
 }

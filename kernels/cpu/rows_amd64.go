@@ -15,7 +15,7 @@ func vecSum(x []float32) float32 {
 	for i, v := range x[n:] {
 		l[i] += v
 	}
-	return f32.Fold(&l)
+	return foldAVX2(&l)
 }
 
 func vecDot(x, y []float32) float32 {
@@ -26,7 +26,7 @@ func vecDot(x, y []float32) float32 {
 	for i, v := range x[n:] {
 		l[i] += float32(v * y[n+i])
 	}
-	return f32.Fold(&l)
+	return foldAVX2(&l)
 }
 
 func vecMax(x []float32) float32 {
@@ -64,7 +64,7 @@ func vecExpSum(dst, x []float32, m float32) float32 {
 			copy(dst[n:], tail[:])
 		}
 	}
-	return f32.Fold(&l)
+	return foldAVX2(&l)
 }
 
 func vecNormSquares(x []float32, mean float32) float32 {
@@ -75,7 +75,7 @@ func vecNormSquares(x []float32, mean float32) float32 {
 		v -= mean
 		l[i] += float32(v * v)
 	}
-	return f32.Fold(&l)
+	return foldAVX2(&l)
 }
 
 func vecNormSums(dy, x, w []float32, c normConst) (g, gx float32) {
@@ -88,7 +88,7 @@ func vecNormSums(dy, x, w []float32, c normConst) (g, gx float32) {
 		l[i] += v
 		l[f32.Lanes+i] += float32(v * float32((x[n+i]-c.mean)*c.rstd))
 	}
-	return f32.Fold((*[f32.Lanes]float32)(l[:])), f32.Fold((*[f32.Lanes]float32)(l[f32.Lanes:]))
+	return foldAVX2((*[f32.Lanes]float32)(l[:])), foldAVX2((*[f32.Lanes]float32)(l[f32.Lanes:]))
 }
 
 func vecNormApply(y, x, w, b []float32, c normConst) {
@@ -126,4 +126,24 @@ func vecNormParams(dw, db, dy, x []float32, c normConst) {
 	db = db[:len(dw)]
 	normParamsAVX2(dw[:n], db, dy, x, &c)
 	normParams(dw[n:], db[n:], dy[n:], x[n:], c)
+}
+
+// vecSoftmax fills the last turn with −Inf, whose exp adds 0.
+func vecSoftmax(s []float32, scale, highest float32) (next, sum float32) {
+	n := len(s)
+	s = s[:whole(n+rowTurn-1, rowTurn)]
+	for i := n; i < len(s); i++ {
+		s[i] = float32(math.Inf(-1))
+	}
+	return softmaxAVX2(s, scale, highest)
+}
+
+func vecScoreBack(p, ds, keep []float32, c scoreConst) {
+	n := whole(len(p)+turn-1, turn)
+	p, ds = p[:n], ds[:n]
+	if keep == nil {
+		scoreBackAVX2(p, ds, &c)
+	} else {
+		scoreBackDropAVX2(p, ds, keep[:n], &c)
+	}
 }

@@ -53,7 +53,7 @@ func (j *vectorJob) Part(i int) {
 	case opGELUGrad:
 		path.geluGrad(part(0), part(1), part(2), part(3))
 	case opDropout:
-		j.dropout(part(0), part(1), uint64(lo))
+		path.dropout(part(0), part(1), j.key, uint64(lo), j.p)
 	}
 }
 
@@ -85,36 +85,6 @@ func (k *Kernels) GELUBackward(_ device.Stream, dx, y, dy, x kernels.Buffer) {
 func (k *Kernels) Dropout(_ device.Stream, dst, x kernels.Buffer, p float32, key prng.Key) {
 	k.jobs.vector.p, k.jobs.vector.key = p, key
 	k.vector(opDropout, dst.Len, dst.Float32s(), x.Float32s())
-}
-
-// keepBlock is how many random numbers are drawn at a time.
-const keepBlock = 128
-
-func (j *vectorJob) dropout(dst, x []float32, at uint64) {
-	if j.p == 0 {
-		copy(dst, x)
-		return
-	}
-	var block [keepBlock]float32
-	for lo := 0; lo < len(dst); lo += keepBlock {
-		hi := min(lo+keepBlock, len(dst))
-		f := block[:hi-lo]
-		keep(f, j.key, at+uint64(lo), j.p)
-		mul(dst[lo:hi], x[lo:hi], f) // random numbers cost more than all else
-	}
-}
-
-// keep sets f[i] to what dropout multiplies element at+i by.
-func keep(f []float32, key prng.Key, at uint64, p float32) {
-	key.FillUniform(f, at)
-	up := 1 / (1 - p)
-	for i, u := range f {
-		if u >= p {
-			f[i] = up
-		} else {
-			f[i] = 0
-		}
-	}
 }
 
 func add(dst, a, b []float32) {

@@ -67,7 +67,10 @@ type addr = func(name string, elem int) Mem
 
 // loop is one over slices of floats: body gets, for each name of ptrs, the address of the current element. step is the elements
 // of one turn, n the parameter whose length counts.
-func loop(step int, n string, ptrs []string, body func(at addr)) {
+func loop(step int, n string, ptrs []string, body func(at addr)) { loopNamed("", step, n, ptrs, body) }
+
+// loopNamed is loop where a function has several.
+func loopNamed(name string, step int, n string, ptrs []string, body func(at addr)) {
 	base := map[string]Register{}
 	for _, p := range ptrs {
 		base[p] = Load(Param(p).Base(), GP64())
@@ -75,13 +78,13 @@ func loop(step int, n string, ptrs []string, body func(at addr)) {
 	end := Load(Param(n).Len(), GP64())
 	i := GP64()
 	XORQ(i, i)
-	JMP(LabelRef("test"))
-	Label("turn")
+	JMP(LabelRef("test" + name))
+	Label("turn" + name)
 	body(func(name string, elem int) Mem { return Mem{Base: base[name], Index: i, Scale: 4, Disp: 4 * elem} })
 	ADDQ(U32(uint32(step)), i)
-	Label("test")
+	Label("test" + name)
 	CMPQ(i, end)
-	JL(LabelRef("turn"))
+	JL(LabelRef("turn" + name))
 }
 
 func ret() {

@@ -40,6 +40,7 @@ func rows() {
 		})
 	}
 	squares()
+	foldLanes()
 }
 
 func reduce(name, sig string, ptrs []string, body func(acc vec, at addr, e int)) {

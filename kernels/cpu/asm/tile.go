@@ -23,6 +23,9 @@ const (
 	argK
 	argGroups
 	argColumns
+	argTriangle
+	argBG
+	argKG
 )
 
 const tileRows, tileColumns = 6, 16
@@ -31,6 +34,10 @@ var columnMask Mem
 
 // tiles writes the products' inner loops: 1 to 6 rows by 16 columns of C stay in registers over all of k. Masked ones load and
 // store only the columns of a mask.
+//
+// Beside the diagonal of attention the rows of a group have different links: with a positive argTriangle, row i takes i links more
+// than row 0, behind those that all have; with a negative one, row 0 starts i links before row i. From one group to the next,
+// B moves by argBG bytes and the number of common links by argKG.
 func tiles() {
 	// 16 ones, then 16 zeros: a window n before the zeros is the mask of n columns.
 	columnMask = GLOBL("columnMask", RODATA|NOPTR)
@@ -73,6 +80,10 @@ func tile(rows int, masked bool) {
 
 	// The next rows.
 	step := GP64()
+	MOVQ(Mem{Base: t, Disp: argBG}, step)
+	ADDQ(step, Mem{Base: t, Disp: argB})
+	MOVQ(Mem{Base: t, Disp: argKG}, step)
+	ADDQ(step, Mem{Base: t, Disp: argK})
 	ADDQ(Mem{Base: t, Disp: argAG}, a)
 	IMUL3Q(U8(rows), ldc, step)
 	ADDQ(step, c)
@@ -152,11 +163,11 @@ func multiply(acc [][2]vec, b [2]vec, a, ai, ap, t Register) {
 	MOVQ(Mem{Base: t, Disp: argBP}, bp)
 	MOVQ(Mem{Base: t, Disp: argK}, k)
 	x := vector()
-	link := func() {
+	links := func(from, to int) { // of rows from up to to
 		VMOVUPS(Mem{Base: q}, b[0])
 		VMOVUPS(Mem{Base: q, Disp: 4 * width}, b[1])
 		ADDQ(bp, q)
-		for i := range acc {
+		for i := from; i < to; i++ {
 			m := Mem{Base: p}
 			if i >= 3 {
 				m.Base = p3
@@ -172,6 +183,15 @@ func multiply(acc [][2]vec, b [2]vec, a, ai, ap, t Register) {
 		if len(acc) > 3 {
 			ADDQ(ap, p3)
 		}
+	}
+	link := func() { links(0, len(acc)) }
+	if len(acc) > 1 {
+		CMPQ(Mem{Base: t, Disp: argTriangle}, U8(0))
+		JGE(LabelRef("common"))
+		for i := 1; i < len(acc); i++ {
+			links(0, i)
+		}
+		Label("common")
 	}
 	SUBQ(U8(unroll), k)
 	JL(LabelRef("rest"))
@@ -189,6 +209,14 @@ func multiply(acc [][2]vec, b [2]vec, a, ai, ap, t Register) {
 	DECQ(k)
 	JNZ(LabelRef("one"))
 	Label("done")
+	if len(acc) > 1 {
+		CMPQ(Mem{Base: t, Disp: argTriangle}, U8(0))
+		JLE(LabelRef("square"))
+		for i := 1; i < len(acc); i++ {
+			links(i, len(acc))
+		}
+		Label("square")
+	}
 }
 
 func write(acc [][2]vec, b [2]vec, c, ldc, t Register, masked bool) {

@@ -34,18 +34,6 @@ func vectors() {
 	})
 	ret()
 
-	// dst = p·(dst − delta)·scale
-	TEXT("scoreGrad"+suffix, NOSPLIT, "func(dst, p []float32, delta, scale float32)")
-	delta, s, v := broadcast("delta"), broadcast("scale"), vector()
-	loop(width, "dst", []string{"dst", "p"}, func(at addr) {
-		VMOVUPS(at("dst", 0), v)
-		VSUBPS(delta, v, v)
-		VMULPS(at("p", 0), v, v)
-		VMULPS(s, v, v)
-		VMOVUPS(v, at("dst", 0))
-	})
-	ret()
-
 	gelus()
 }
 
