@@ -60,8 +60,8 @@ func (p *Plan) lives() {
 	p.linger()
 }
 
-// linger keeps a sent gradient's bytes from reuse for the next Prefetch units, so that they compute while the reduce-scatter
-// runs instead of waiting for its bytes.
+// linger keeps the bytes of a gradient that is sent, or evicted, from reuse for the next Prefetch units, so that they compute while it
+// moves instead of waiting for its bytes.
 func (p *Plan) linger() {
 	var units []int // ops that run units, from the end
 	for i := len(p.Ops) - 1; i >= 0; i-- {
@@ -69,7 +69,7 @@ func (p *Plan) linger() {
 		if op.compute() {
 			units = append(units, i)
 		}
-		if op.Verb != Reduce || p.Bufs[op.Args.Src.Buf].Resident || len(units) == 0 || p.Options.Prefetch == 0 {
+		if op.Verb != Reduce && op.Verb != Evict || p.Bufs[op.Args.Src.Buf].Resident || len(units) == 0 || p.Options.Prefetch == 0 {
 			continue
 		}
 		b := &p.Bufs[op.Args.Src.Buf]
