@@ -17,10 +17,6 @@ type Traffic struct {
 // Sum is all of it.
 func (t Traffic) Sum() int64 { return t.AllGather + t.ReduceScatter + t.Scalars }
 
-func (t Traffic) plus(o Traffic) Traffic {
-	return Traffic{t.AllGather + o.AllGather, t.ReduceScatter + o.ReduceScatter, t.Scalars + o.Scalars}
-}
-
 func (t Traffic) max(o Traffic) Traffic {
 	return Traffic{max(t.AllGather, o.AllGather), max(t.ReduceScatter, o.ReduceScatter), max(t.Scalars, o.Scalars)}
 }
