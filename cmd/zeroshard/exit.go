@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"syscall"
 
@@ -10,6 +11,7 @@ import (
 	"zeroshard/device"
 	"zeroshard/memory"
 	"zeroshard/models/gpt"
+	"zeroshard/offload"
 	"zeroshard/optim"
 	"zeroshard/report"
 	"zeroshard/shard"
@@ -23,7 +25,7 @@ const (
 	exitFailed = 1   // the run failed
 	exitUsage  = 2   // usage or configuration
 	exitFile   = 3   // a file that cannot be read or written, or is corrupt
-	exitNoFit  = 4   // does not fit into the device
+	exitNoFit  = 4   // does not fit into the device, or the host
 	exitPeer   = 5   // a peer was lost or a wait timed out
 	exitSaved  = 75  // stopped on request, state saved
 	exitInt    = 130 // ended by INT without saved state
@@ -42,7 +44,9 @@ var exitCodes = [...]struct {
 	{exitUsage, is(zero.ErrStrategy, zero.ErrOptions, shard.ErrWorld, shard.ErrWindows, shard.ErrMesh, gpt.ErrConfig, gpt.ErrShape)},
 	{exitUsage, is(optim.ErrOptimizer, data.ErrMismatch, train.ErrExists)},
 	{exitFile, is(data.ErrCorrupt, data.ErrNoCorpus, report.ErrRun, report.ErrMetrics)},
+	{exitFile, is(offload.ErrCorrupt, offload.ErrTorn, io.ErrUnexpectedEOF)},
 	{exitFile, as[*fs.PathError]},
+	{exitNoFit, is(offload.ErrSpace)}, // host memory
 }
 
 func exitCode(err error) int {

@@ -3,14 +3,21 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"zeroshard"
+	"zeroshard/collectives"
 	"zeroshard/memory"
 	"zeroshard/models/gpt"
+	"zeroshard/offload"
+	"zeroshard/zero"
 )
 
 // onFile is a micro run with everything in files in dir.
@@ -102,6 +109,29 @@ func TestOffloadRatio(t *testing.T) {
 	} {
 		if got := execute(append([]string{"train", "--model", "micro"}, args...)...); got.code != exitUsage || !strings.Contains(got.stderr, "ratio") {
 			t.Errorf("%v: exit %d: %s", args, got.code, got.stderr)
+		}
+	}
+}
+
+// What a tier reports has an exit code of its own, through all that the engine and the peers wrap around it.
+func TestExitCodesOfTiers(t *testing.T) {
+	disk := &fs.PathError{Op: "fallocate", Path: "d/00-m.tier", Err: syscall.ENOSPC}
+	for _, c := range []struct {
+		err  error
+		code int
+	}{
+		{&offload.SpaceError{Tier: "file", Path: "d/00-m.tier", Err: disk}, exitFile},
+		{&offload.SpaceError{Tier: "host", Free: -1, Err: syscall.ENOMEM}, exitNoFit},
+		{&offload.CallError{Tier: "file", Err: &fs.PathError{Op: "read", Err: syscall.EIO}}, exitFile},
+		{&offload.CallError{Tier: "file", Err: fmt.Errorf("%w: checksum", offload.ErrCorrupt)}, exitFile},
+		{&offload.CallError{Tier: "file", Err: offload.ErrTorn}, exitFile},
+		{&offload.CallError{Tier: "file", Err: io.ErrUnexpectedEOF}, exitFile},
+		{&offload.KeyError{Tier: "file"}, exitFailed}, // a bug
+	} {
+		for _, err := range []error{c.err, &zero.OpError{Err: c.err}, &zero.OpError{Err: &collectives.AbortError{Cause: c.err}}} {
+			if got := exitCode(err); got != c.code {
+				t.Errorf("exit %d, want %d: %v", got, c.code, err)
+			}
 		}
 	}
 }
