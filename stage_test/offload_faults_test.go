@@ -302,3 +302,29 @@ func TestOffloadRunsShareAFolder(t *testing.T) {
 		t.Errorf("runs side by side: %v\nalone: %v", got, want)
 	}
 }
+
+// A context cancelled while bytes move: either the step is done on all ranks, or all return the cause.
+func TestOffloadCancelAtEveryTierOp(t *testing.T) {
+	for _, c := range []cell{{Stage: 3, Ranks: 2, Prefetch: 1, Optim: zero.HostTier, Param: zero.FileTier}, {Stage: 1, Ranks: 1, Optim: zero.FileTier}} {
+		j := offloaded(t, c, job(t, "micro", 2, 1, 4, 0))
+		j.Offload.SubGroup = 1 << 20
+		pr, err := zeroshard.Plan(j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stopped := 0
+		for n, op := range tierOps(pr.Train) {
+			if testing.Short() && n%7 != 0 {
+				continue
+			}
+			t.Run(pr.Train.Line(op), func(t *testing.T) {
+				if cancelAt(t, j, pr.Train.Line(op)) {
+					stopped++
+				}
+			})
+		}
+		if stopped == 0 {
+			t.Errorf("%v: no cancellation stopped a step", c)
+		}
+	}
+}

@@ -49,16 +49,17 @@ func (x *exec) rest(r Ref) (t offload.Tier, k offload.Key, off int64) {
 	return x.e.cfg.Tiers[b.Tier], x.p.key(r.Buf), int64(lo) * int64(b.DType.Size())
 }
 
-// move makes the task of a fetch or an evict.
+// move makes the task of a fetch or an evict. A context that ends does not stop it: that is for the collectives to notice, where all ranks do. A
+// rank that stopped in the middle of its updates, behind the last of them, would leave its peers a step ahead.
 func (x *exec) move(op *Op, s device.Stream) func() error {
 	if op.Verb == Fetch {
 		t, k, off := x.rest(op.Args.Src)
 		dst := x.buffer(op.Args.Dst)
-		return func() error { return t.Get(x.run.ctx, s, k, off, dst) }
+		return func() error { return t.Get(context.Background(), s, k, off, dst) }
 	}
 	t, k, off := x.rest(op.Args.Dst)
 	src := x.buffer(op.Args.Src)
-	return func() error { return t.Put(x.run.ctx, s, k, off, src) }
+	return func() error { return t.Put(context.Background(), s, k, off, src) }
 }
 
 func (e *Engine) closeTiers() error {

@@ -128,7 +128,7 @@ func (e *Engine) readChunk(ctx context.Context, at place, chunk shard.Range, dst
 		}
 		mine := all.Slice(g.Rank()*n, (g.Rank()+1)*n)
 		t, k, off := e.train.rest(ref)
-		if err := t.Get(ctx, s, k, off, mine); err != nil {
+		if err := t.Get(context.Background(), s, k, off, mine); err != nil {
 			return err
 		}
 		return g.AllGather(ctx, s, all, mine)
