@@ -11,6 +11,7 @@ import (
 
 	"zeroshard"
 	"zeroshard/device"
+	"zeroshard/internal/invariants"
 	"zeroshard/memory"
 	"zeroshard/models/gpt"
 	"zeroshard/offload"
@@ -255,6 +256,26 @@ func TestOffloadArenasAreTight(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A fetch or evict allocates nothing, on host or in files.
+func TestOffloadAllocatesNoGarbage(t *testing.T) {
+	if raced || invariants.Enabled {
+		t.Skip("the race detector and poisoned buffers allocate")
+	}
+	for _, tier := range []string{zero.HostTier, zero.FileTier} {
+		c := cell{Stage: 3, Ranks: 2, Prefetch: 1, Optim: tier, Param: tier}
+		config := func(layers int) zeroshard.Config {
+			j := offloaded(t, c, deep(t, layers))
+			j.GlobalBatch, j.Offload.SubGroup = 2, 0
+			return j
+		}
+		few, _, fewOps := garbage(t, config(2))
+		many, _, manyOps := garbage(t, config(8))
+		if perOp := (many - few) / float64((manyOps-fewOps)*c.Ranks); perOp > 0.01 {
+			t.Errorf("%s: an op allocates %.3f objects: %v in a step of %d ops, %v in one of %d", tier, perOp, few, fewOps, many, manyOps)
+		}
 	}
 }
 
