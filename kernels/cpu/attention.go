@@ -19,7 +19,10 @@ const (
 	tileStride = keyBlock + 16
 	spanBlock  = 4 * queryBlock // queries that use a block of keys before the next is packed
 	packedDim  = 128            // longest vectors of which a block can be packed
+	slots      = 5              // blocks that are packed at a time
 )
+
+const _ = uint(packFloats - 2*tileFloats - slots*keyBlock*packedDim) // must not be negative
 
 // attendJob deals spans of queries (forward) or heads (backward) to the threads as they come free.
 type attendJob struct {
@@ -127,7 +130,7 @@ func (t *tile) packDots(v matrix, rows, slot int) packed {
 
 func (t *tile) put(b packed, slot int) packed {
 	if t.a.Dim <= packedDim {
-		return t.k.path.pack(b, t.t.pack[slot*keyBlock*packedDim:][:keyBlock*packedDim])
+		return t.k.path.pack(b, t.t.pieces[slot*keyBlock*packedDim:][:keyBlock*packedDim])
 	}
 	return b
 }
@@ -161,7 +164,7 @@ func (t *tile) forward(q int) {
 func (t *tile) attend(keys, values packed, at int) {
 	out, s := t.at(t.out, 0, 1, t.q0), t.scores(0)
 	highest, sum := t.t.highest[at:][:t.rows], t.t.sum[at:][:t.rows]
-	t.k.path.scores(t.product(s, t.at(t.qkv, query, 3, t.q0), keys, false), t.t.pack)
+	t.k.path.scores(t.product(s, t.at(t.qkv, query, 3, t.q0), keys, false), t.t.pieces)
 	for i := range t.rows {
 		if t.k0 == 0 {
 			highest[i], sum[i] = float32(math.Inf(-1)), 0
@@ -180,7 +183,7 @@ func (t *tile) attend(keys, values packed, at int) {
 			t.k.path.mul(p, p, t.keep(i, len(p)))
 		}
 	}
-	t.k.path.lower(t.product(out, s, values, t.k0 > 0), t.t.pack)
+	t.k.path.lower(t.product(out, s, values, t.k0 > 0), t.t.pieces)
 	if t.q0 == t.k0 {
 		t.finish(out, highest, sum)
 	}

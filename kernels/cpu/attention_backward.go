@@ -21,7 +21,7 @@ func (t *tile) backward() {
 //
 //	dv += p'ᵀ·dO   ds = p·(keep·(dO·vᵀ) − D)·scale   dq += ds·k   dk += dsᵀ·q
 func (t *tile) backTile(keys, dots, values packed) {
-	p, ds, path, scratch := t.scores(0), t.scores(1), t.k.path, t.t.pack
+	p, ds, path, scratch := t.scores(0), t.scores(1), t.k.path, t.t.pieces
 	q, do, out := t.at(t.qkv, query, 3, t.q0), t.at(t.dout, 0, 1, t.q0), t.at(t.out, 0, 1, t.q0)
 	path.scores(t.product(p, q, dots, false), scratch)
 	path.scores(t.product(ds, do, values, false), scratch)
@@ -44,7 +44,7 @@ func (t *tile) backTile(keys, dots, values packed) {
 func (t *tile) upper(part int, scores matrix, b packed, add bool) {
 	p := t.product(t.at(t.dqkv, part, 3, t.k0), scores.transposed(), b, add)
 	p.m = t.cols
-	t.k.path.upper(p, t.t.pack)
+	t.k.path.upper(p, t.t.pieces)
 }
 
 // scoreConst is the scalars of one row, in the order in which assembly reads them.

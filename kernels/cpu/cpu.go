@@ -63,7 +63,8 @@ func (single) Run(parts int, t kernels.Task) {
 // thread is the scratch of one part of a job; parts of jobs that use it are as many as threads.
 type thread struct {
 	pack   []float32                  // of a product
-	scores [2][]float32               // tiles of attention: queryBlock × tileStride
+	pieces []float32                  // of attention's products: the first part of pack
+	scores [2][]float32               // tiles of attention, queryBlock × tileStride: the last part of pack
 	keep   keepBuf                    // what dropout multiplies by
 	sums   [chunk / f32.Grain]float64 // of grains
 	exact  [exact.Words]uint64
@@ -72,9 +73,9 @@ type thread struct {
 }
 
 const (
-	packFloats  = 84 << 10 // enough for the hungriest path, and the same on every machine, so that plans are
+	packFloats  = 291 << 9 // enough for the hungriest path, and the same on every machine, so that plans are
 	tileFloats  = queryBlock * tileStride
-	threadBytes = 4 * (packFloats + 2*tileFloats)
+	threadBytes = 4 * packFloats
 )
 
 // Scratch is threadBytes for each thread.
@@ -93,14 +94,10 @@ func (k *Kernels) UseScratch(m device.Mem) error {
 }
 
 func (k *Kernels) carve(f []float32) {
-	take := func(n int) []float32 {
-		s := f[:n:n]
-		f = f[n:]
-		return s
-	}
 	for i := range k.threads {
-		t := &k.threads[i]
-		t.pack, t.scores = take(packFloats), [2][]float32{take(tileFloats), take(tileFloats)}
+		t, pack := &k.threads[i], f[i*packFloats:(i+1)*packFloats]
+		pieces, rest := pack[:packFloats-2*tileFloats], pack[packFloats-2*tileFloats:]
+		t.pack, t.pieces, t.scores = pack, pieces, [2][]float32{rest[:tileFloats], rest[tileFloats:]}
 	}
 }
 

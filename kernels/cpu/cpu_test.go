@@ -2,6 +2,7 @@ package cpu_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -82,5 +83,30 @@ func TestUseScratch(t *testing.T) {
 	k.MatMul(nil, m)
 	if !slices.ContainsFunc(scratch, func(b byte) bool { return b != 0 }) {
 		t.Error("the scratch was not used")
+	}
+}
+
+// A product larger than the blocks of rows and of columns has the bits of its four quarters.
+func TestProductsInBlocks(t *testing.T) {
+	const links = 300
+	for _, path := range cpu.Paths() {
+		for _, s := range [][2]int{{1100, 200}, {500, 1700}} {
+			t.Run(fmt.Sprintf("%s/%dx%d", path, s[0], s[1]), func(t *testing.T) {
+				k, m, n := newPath(t, nil, path), s[0], s[1]
+				c, a, b := floats(m*n), floats(m*links), floats(n*links)
+				k.MatMul(nil, kernels.MatMul{C: c, A: a, B: b, M: m, N: n, K: links, TransB: true})
+				quarter := floats(m / 2 * n / 2)
+				for q := range 4 {
+					i, j := q/2*m/2, q%2*n/2
+					k.MatMul(nil, kernels.MatMul{C: quarter, A: a.Slice(i*links, (i+m/2)*links), B: b.Slice(j*links, (j+n/2)*links),
+						M: m / 2, N: n / 2, K: links, TransB: true})
+					for r := range m / 2 {
+						if got, want := c.Float32s()[(i+r)*n+j:][:n/2], quarter.Float32s()[r*n/2:][:n/2]; !slices.Equal(got, want) {
+							t.Fatalf("row %d from column %d on differs", i+r, j)
+						}
+					}
+				}
+			})
+		}
 	}
 }

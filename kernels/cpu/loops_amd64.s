@@ -68,10 +68,19 @@ started:
 	MOVQ 32(AX), R11
 	MOVQ 40(AX), R12
 	MOVQ 80(AX), R13
+	CMPQ R13, $0x60
+	JGE  first
+
+first:
 	SUBQ $0x04, R13
 	JL   rest
 
 four:
+	LEAQ -92(R13), R14
+	CMPQ R14, $0x04
+	JAE  early
+
+early:
 	VMOVUPS      (R11), Y2
 	VMOVUPS      32(R11), Y3
 	ADDQ         R12, R11
@@ -178,10 +187,19 @@ started:
 	MOVQ 32(AX), R11
 	MOVQ 40(AX), R12
 	MOVQ 80(AX), R13
+	CMPQ R13, $0x60
+	JGE  first
+
+first:
 	SUBQ $0x04, R13
 	JL   rest
 
 four:
+	LEAQ -92(R13), R14
+	CMPQ R14, $0x04
+	JAE  early
+
+early:
 	VMOVUPS      (R11), Y2
 	VMOVUPS      32(R11), Y3
 	ADDQ         R12, R11
@@ -304,10 +322,19 @@ started:
 	ADDQ         BX, R10
 
 common:
+	CMPQ R13, $0x60
+	JGE  first
+
+first:
 	SUBQ $0x04, R13
 	JL   rest
 
 four:
+	LEAQ -92(R13), R14
+	CMPQ R14, $0x04
+	JAE  early
+
+early:
 	VMOVUPS      (R11), Y4
 	VMOVUPS      32(R11), Y5
 	ADDQ         R12, R11
@@ -459,10 +486,19 @@ started:
 	ADDQ         BX, R10
 
 common:
+	CMPQ R13, $0x60
+	JGE  first
+
+first:
 	SUBQ $0x04, R13
 	JL   rest
 
 four:
+	LEAQ -92(R13), R14
+	CMPQ R14, $0x04
+	JAE  early
+
+early:
 	VMOVUPS      (R11), Y4
 	VMOVUPS      32(R11), Y5
 	ADDQ         R12, R11
@@ -629,10 +665,19 @@ started:
 	ADDQ         BX, R10
 
 common:
+	CMPQ R13, $0x60
+	JGE  first
+
+first:
 	SUBQ $0x04, R13
 	JL   rest
 
 four:
+	LEAQ -92(R13), R14
+	CMPQ R14, $0x04
+	JAE  early
+
+early:
 	VMOVUPS      (R11), Y6
 	VMOVUPS      32(R11), Y7
 	ADDQ         R12, R11
@@ -827,10 +872,19 @@ started:
 	ADDQ         BX, R10
 
 common:
+	CMPQ R13, $0x60
+	JGE  first
+
+first:
 	SUBQ $0x04, R13
 	JL   rest
 
 four:
+	LEAQ -92(R13), R14
+	CMPQ R14, $0x04
+	JAE  early
+
+early:
 	VMOVUPS      (R11), Y6
 	VMOVUPS      32(R11), Y7
 	ADDQ         R12, R11
@@ -1046,10 +1100,19 @@ started:
 	ADDQ         BX, R11
 
 common:
+	CMPQ R14, $0x60
+	JGE  first
+
+first:
 	SUBQ $0x04, R14
 	JL   rest
 
 four:
+	LEAQ -92(R14), R15
+	CMPQ R15, $0x04
+	JAE  early
+
+early:
 	VMOVUPS      (R12), Y8
 	VMOVUPS      32(R12), Y9
 	ADDQ         R13, R12
@@ -1304,10 +1367,19 @@ started:
 	ADDQ         BX, R11
 
 common:
+	CMPQ R14, $0x60
+	JGE  first
+
+first:
 	SUBQ $0x04, R14
 	JL   rest
 
 four:
+	LEAQ -92(R14), R15
+	CMPQ R15, $0x04
+	JAE  early
+
+early:
 	VMOVUPS      (R12), Y8
 	VMOVUPS      32(R12), Y9
 	ADDQ         R13, R12
@@ -1584,10 +1656,19 @@ started:
 	ADDQ         BX, R11
 
 common:
+	CMPQ R14, $0x60
+	JGE  first
+
+first:
 	SUBQ $0x04, R14
 	JL   rest
 
 four:
+	LEAQ -92(R14), R15
+	CMPQ R15, $0x04
+	JAE  early
+
+early:
 	VMOVUPS      (R12), Y10
 	VMOVUPS      32(R12), Y11
 	ADDQ         R13, R12
@@ -1899,10 +1980,19 @@ started:
 	ADDQ         BX, R11
 
 common:
+	CMPQ R14, $0x60
+	JGE  first
+
+first:
 	SUBQ $0x04, R14
 	JL   rest
 
 four:
+	LEAQ -92(R14), R15
+	CMPQ R15, $0x04
+	JAE  early
+
+early:
 	VMOVUPS      (R12), Y10
 	VMOVUPS      32(R12), Y11
 	ADDQ         R13, R12
@@ -2159,19 +2249,6 @@ zero:
 	VXORPS Y11, Y11, Y11
 
 started:
-	IMUL3Q       $0x06, R9, R10
-	ADDQ         SI, R10
-	PREFETCHT0   (R10)
-	ADDQ         R9, R10
-	PREFETCHT0   (R10)
-	ADDQ         R9, R10
-	PREFETCHT0   (R10)
-	ADDQ         R9, R10
-	PREFETCHT0   (R10)
-	ADDQ         R9, R10
-	PREFETCHT0   (R10)
-	ADDQ         R9, R10
-	PREFETCHT0   (R10)
 	MOVQ         CX, R10
 	LEAQ         (CX)(DX*2), R11
 	ADDQ         DX, R11
@@ -2252,10 +2329,45 @@ started:
 	ADDQ         BX, R11
 
 common:
+	CMPQ       R14, $0x60
+	JGE        first
+	IMUL3Q     $0x06, R9, R15
+	ADDQ       SI, R15
+	PREFETCHT0 60(R15)
+	ADDQ       R9, R15
+	PREFETCHT0 60(R15)
+	ADDQ       R9, R15
+	PREFETCHT0 60(R15)
+	ADDQ       R9, R15
+	PREFETCHT0 60(R15)
+	ADDQ       R9, R15
+	PREFETCHT0 60(R15)
+	ADDQ       R9, R15
+	PREFETCHT0 60(R15)
+
+first:
 	SUBQ $0x04, R14
 	JL   rest
 
 four:
+	LEAQ       -92(R14), R15
+	CMPQ       R15, $0x04
+	JAE        early
+	IMUL3Q     $0x06, R9, R15
+	ADDQ       SI, R15
+	PREFETCHT0 60(R15)
+	ADDQ       R9, R15
+	PREFETCHT0 60(R15)
+	ADDQ       R9, R15
+	PREFETCHT0 60(R15)
+	ADDQ       R9, R15
+	PREFETCHT0 60(R15)
+	ADDQ       R9, R15
+	PREFETCHT0 60(R15)
+	ADDQ       R9, R15
+	PREFETCHT0 60(R15)
+
+early:
 	VMOVUPS      (R12), Y12
 	VMOVUPS      32(R12), Y13
 	ADDQ         R13, R12
@@ -2550,19 +2662,6 @@ zero:
 	VXORPS Y11, Y11, Y11
 
 started:
-	IMUL3Q       $0x06, R9, R10
-	ADDQ         SI, R10
-	PREFETCHT0   (R10)
-	ADDQ         R9, R10
-	PREFETCHT0   (R10)
-	ADDQ         R9, R10
-	PREFETCHT0   (R10)
-	ADDQ         R9, R10
-	PREFETCHT0   (R10)
-	ADDQ         R9, R10
-	PREFETCHT0   (R10)
-	ADDQ         R9, R10
-	PREFETCHT0   (R10)
 	MOVQ         CX, R10
 	LEAQ         (CX)(DX*2), R11
 	ADDQ         DX, R11
@@ -2643,10 +2742,45 @@ started:
 	ADDQ         BX, R11
 
 common:
+	CMPQ       R14, $0x60
+	JGE        first
+	IMUL3Q     $0x06, R9, R15
+	ADDQ       SI, R15
+	PREFETCHT0 60(R15)
+	ADDQ       R9, R15
+	PREFETCHT0 60(R15)
+	ADDQ       R9, R15
+	PREFETCHT0 60(R15)
+	ADDQ       R9, R15
+	PREFETCHT0 60(R15)
+	ADDQ       R9, R15
+	PREFETCHT0 60(R15)
+	ADDQ       R9, R15
+	PREFETCHT0 60(R15)
+
+first:
 	SUBQ $0x04, R14
 	JL   rest
 
 four:
+	LEAQ       -92(R14), R15
+	CMPQ       R15, $0x04
+	JAE        early
+	IMUL3Q     $0x06, R9, R15
+	ADDQ       SI, R15
+	PREFETCHT0 60(R15)
+	ADDQ       R9, R15
+	PREFETCHT0 60(R15)
+	ADDQ       R9, R15
+	PREFETCHT0 60(R15)
+	ADDQ       R9, R15
+	PREFETCHT0 60(R15)
+	ADDQ       R9, R15
+	PREFETCHT0 60(R15)
+	ADDQ       R9, R15
+	PREFETCHT0 60(R15)
+
+early:
 	VMOVUPS      (R12), Y12
 	VMOVUPS      32(R12), Y13
 	ADDQ         R13, R12

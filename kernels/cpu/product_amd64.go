@@ -3,17 +3,22 @@ package cpu
 import "unsafe"
 
 // Blocks of the AVX2 product. A tile of C, tileRows by tileColumns, stays in registers over blockK links. A panel of B, blockK by
-// tileColumns, stays in the first-level cache while a block of A, blockM by blockK, passes it from the second. Panels are packed
-// several at a time, so that a row of B is read by whole cache lines of one page.
+// tileColumns, stays in the first-level cache while a block of A, blockM by blockK, passes it: from the second level where it is
+// small, else from the third: 4 bytes a cycle are easily had, and the more rows, the fewer times B is packed. Panels are packed several at
+// a time, so that a row of B is read by whole cache lines of one page. A block of C, of blockC floats, is done with all links before
+// the next, so that it is in the third level when they go on.
 const (
 	tileRows    = 6
 	tileColumns = 16
 	blockK      = 256
-	blockM      = 264
+	blockM      = 516
+	blockC      = 768 << 10
 	panels      = 4
 	panelFloats = blockK * tileColumns
 	floatsAVX2  = panels*panelFloats + blockM*blockK + 2 // packARowsAVX2 writes two past the end
 )
+
+const _ = uint(packFloats - floatsAVX2) // must not be negative
 
 // multiplyAVX2 packs what tiles could not read at full speed: panels of B, unless few rows would use them, and A where enough
 // columns will.
@@ -26,19 +31,39 @@ func multiplyAVX2(p product, pack []float32) {
 		return
 	}
 	p.check()
-	rows := evenly(p.m, blockM, tileRows)
+	rows, columns := evenly(p.m, blockM, tileRows), p.n
+	if p.k > blockK {
+		columns = evenly(p.n, max(blockC/rows, panels*tileColumns), panels*tileColumns)
+	}
 	for i := 0; i < p.m; i += rows {
-		for q := 0; q < p.k; q += blockK {
-			block := product{c: p.c.from(i, 0), a: p.a.from(i, q), b: p.b.from(q, 0), bias: p.bias, m: min(rows, p.m-i), n: p.n, k: min(blockK, p.k-q), add: p.add}
-			if q > 0 { // go on with what C holds
-				block.add, block.bias = true, nil
-			}
-			t := block.tiles()
-			if p.n >= 192 || p.a.col != 1 && p.n > 2*tileColumns {
-				block.packA(&t, pack[panels*panelFloats:])
-			}
-			block.sweepAVX2(&t, pack)
+		for j := 0; j < p.n; j += columns {
+			p.block(i, j, min(rows, p.m-i), min(columns, p.n-j)).links(pack)
 		}
+	}
+}
+
+// block is the product for m rows from i on and n columns from j on.
+func (p *product) block(i, j, m, n int) product {
+	b := product{c: p.c.from(i, j), a: p.a.from(i, 0), b: p.b.from(0, j), m: m, n: n, k: p.k, add: p.add}
+	if p.bias != nil {
+		b.bias = p.bias[j : j+n]
+	}
+	return b
+}
+
+// links computes a block, blockK links at a time.
+func (p product) links(pack []float32) {
+	for q := 0; q < p.k; q += blockK {
+		block := p
+		block.a, block.b, block.k = p.a.from(0, q), p.b.from(q, 0), min(blockK, p.k-q)
+		if q > 0 { // go on with what C holds
+			block.add, block.bias = true, nil
+		}
+		t := block.tiles()
+		if p.n >= 192 || p.a.col != 1 && p.n > 2*tileColumns {
+			block.packA(&t, pack[panels*panelFloats:])
+		}
+		block.sweepAVX2(&t, pack)
 	}
 }
 

@@ -72,10 +72,11 @@ func tile(rows int, masked bool) {
 
 	Label("group")
 	begin(acc, b, init, t, masked)
-	if rows == tileRows {
-		prefetch(c, ldc)
-	}
-	multiply(acc, b, a, ai, ap, t)
+	multiply(acc, b, a, ai, ap, t, func() {
+		if rows == tileRows {
+			prefetch(c, ldc)
+		}
+	})
 	write(acc, b, c, ldc, t, masked)
 
 	// The next rows.
@@ -97,13 +98,14 @@ func tile(rows int, masked bool) {
 	ret()
 }
 
-// prefetch asks for the rows of C of the next group: its chains cannot start before they are there.
+// prefetch asks for the rows of C of the next group: its chains cannot start before they are there. Where a row's columns lie in two
+// cache lines, the panel before has brought the first.
 func prefetch(c, ldc Register) {
 	d := GP64()
 	IMUL3Q(U8(tileRows), ldc, d)
 	ADDQ(c, d)
 	for i := range tileRows {
-		PREFETCHT0(Mem{Base: d})
+		PREFETCHT0(Mem{Base: d, Disp: 4 * (tileColumns - 1)})
 		if i+1 < tileRows {
 			ADDQ(ldc, d)
 		}
@@ -153,8 +155,11 @@ func begin(acc [][2]vec, b [2]vec, init, t Register, masked bool) {
 }
 
 // multiply is the loop over k: rows 0 to 2 of A are reached from one pointer, 3 to 5 from a second.
-func multiply(acc [][2]vec, b [2]vec, a, ai, ap, t Register) {
-	const unroll = 4
+//
+// soon is called once, early enough for what it prefetches to come, and late: what comes too early may be gone again, as rows of C
+// are often a multiple of 4 KiB apart, and then share one set of the first-level cache.
+func multiply(acc [][2]vec, b [2]vec, a, ai, ap, t Register, soon func()) {
+	const unroll, late = 4, 96
 	p, p3, q, bp, k := GP64(), GP64(), GP64(), GP64(), GP64()
 	MOVQ(a, p)
 	LEAQ(Mem{Base: a, Index: ai, Scale: 2}, p3)
@@ -193,9 +198,19 @@ func multiply(acc [][2]vec, b [2]vec, a, ai, ap, t Register) {
 		}
 		Label("common")
 	}
+	left := GP64()
+	CMPQ(k, U8(late))
+	JGE(LabelRef("first"))
+	soon()
+	Label("first")
 	SUBQ(U8(unroll), k)
 	JL(LabelRef("rest"))
 	Label("four")
+	LEAQ(Mem{Base: k, Disp: unroll - late}, left)
+	CMPQ(left, U8(unroll))
+	JAE(LabelRef("early"))
+	soon()
+	Label("early")
 	for range unroll {
 		link()
 	}
