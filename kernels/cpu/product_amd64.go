@@ -31,6 +31,10 @@ func multiplyAVX2(p product, pack []float32) {
 		return
 	}
 	p.check()
+	if p.b.col != 1 && p.m <= tileColumns && p.k*tileColumns <= flippedFloats {
+		p.flipped(pack)
+		return
+	}
 	rows, columns := evenly(p.m, blockM, tileRows), p.n
 	if p.k > blockK {
 		columns = evenly(p.n, max(blockC/rows, panels*tileColumns), panels*tileColumns)

@@ -2,7 +2,8 @@
 // reach those who only build. Run it by go generate in kernels/cpu.
 //
 // Loops take slices whose lengths are multiples of what one turn does (the Go side rounds down and does the tail with
-// the portable loop, which gives the same bits), so there are no tails here. No operation is fused, outside the tiles.
+// the portable loop, which gives the same bits), so there are no tails here. No operation is fused, outside the tiles,
+// and where the product is exact.
 package main
 
 import (

@@ -76,7 +76,8 @@ func storeLanes(acc []vec, l Register, from int) {
 	}
 }
 
-// squares is f32.SumSquares of one grain after the other: 16 lanes of float64, folded by halves.
+// squares is f32.SumSquares of one grain after the other: 16 lanes of float64, folded by halves. The square of a float32 is exact in
+// float64, so fusing it with the sum changes no bit.
 func squares() {
 	TEXT("squares"+suffix, NOSPLIT, "func(sums []float64, x []float32)")
 	sums, n := Load(Param("sums").Base(), GP64()), Load(Param("sums").Len(), GP64())
@@ -89,8 +90,7 @@ func squares() {
 			VCVTPS2PD(Mem{Base: x, Disp: 4 * (at + 4*i)}, v[i])
 		}
 		for i := range v {
-			VMULPD(v[i], v[i], v[i])
-			VADDPD(v[i], acc[i], acc[i])
+			VFMADD231PD(v[i], v[i], acc[i])
 		}
 	}
 	VADDPD(acc[2], acc[0], acc[0])
