@@ -72,7 +72,7 @@ func tile6mAVX2(t *tileArgs)
 func packRowsAVX2(dst, src *float32, ld, k uintptr)
 
 //go:noescape
-func packRows4AVX2(dst, src *float32, ld, k uintptr)
+func packRows4AVX2(dst, src *float32, ld, k, panel uintptr)
 
 //go:noescape
 func packColumnsAVX2(dst, src *float32, ld, k uintptr)

@@ -3044,13 +3044,17 @@ turn:
 	VZEROUPPER
 	RET
 
-// func packRows4AVX2(dst *float32, src *float32, ld uintptr, k uintptr)
+// func packRows4AVX2(dst *float32, src *float32, ld uintptr, k uintptr, panel uintptr)
 // Requires: AVX
-TEXT ·packRows4AVX2(SB), NOSPLIT, $0-32
+TEXT ·packRows4AVX2(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ ld+16(FP), DX
 	MOVQ k+24(FP), BX
+	MOVQ panel+32(FP), SI
+	LEAQ (AX)(SI*1), DI
+	LEAQ (DI)(SI*1), R8
+	LEAQ (R8)(SI*1), SI
 
 turn:
 	VMOVUPS (CX), Y0
@@ -3063,14 +3067,17 @@ turn:
 	VMOVUPS 224(CX), Y7
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, 16384(AX)
-	VMOVUPS Y3, 16416(AX)
-	VMOVUPS Y4, 32768(AX)
-	VMOVUPS Y5, 32800(AX)
-	VMOVUPS Y6, 49152(AX)
-	VMOVUPS Y7, 49184(AX)
+	VMOVUPS Y2, (DI)
+	VMOVUPS Y3, 32(DI)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, 32(R8)
+	VMOVUPS Y6, (SI)
+	VMOVUPS Y7, 32(SI)
 	ADDQ    DX, CX
 	ADDQ    $0x40, AX
+	ADDQ    $0x40, DI
+	ADDQ    $0x40, R8
+	ADDQ    $0x40, SI
 	DECQ    BX
 	JNZ     turn
 	VZEROUPPER

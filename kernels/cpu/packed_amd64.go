@@ -3,9 +3,16 @@ package cpu
 // packAVX2 copies B to panels of 16 columns.
 func packAVX2(b packed, dst []float32) packed {
 	b.data = dst
-	for j := 0; j < b.n; j += tileColumns {
+	j, panel := 0, b.k*tileColumns
+	if b.b.col == 1 {
+		for ; j+4*tileColumns <= b.n; j += 4 * tileColumns {
+			_ = dst[j*b.k:][:4*panel]
+			packRows4AVX2(&dst[j*b.k], &b.b.x[j], 4*uintptr(b.b.row), uintptr(b.k), 4*uintptr(panel))
+		}
+	}
+	for ; j < b.n; j += tileColumns {
 		p := product{b: b.b.from(0, j), n: min(tileColumns, b.n-j), k: b.k}
-		p.packPanel(dst[j*b.k:][:b.k*tileColumns])
+		p.packPanel(dst[j*b.k:][:panel])
 	}
 	return b
 }

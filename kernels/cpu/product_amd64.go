@@ -131,7 +131,7 @@ func (p *product) columns(t *tileArgs, j int) {
 // packB copies n columns of B, from column j on, to panels.
 func (p *product) packB(dst []float32, j, n int) {
 	if p.b.col == 1 && n == panels*tileColumns {
-		packRows4AVX2(&dst[0], &p.b.x[j], 4*uintptr(p.b.row), uintptr(p.k))
+		packRows4AVX2(&dst[0], &p.b.x[j], 4*uintptr(p.b.row), uintptr(p.k), 4*panelFloats)
 		return
 	}
 	for i := 0; i < n; i += tileColumns {

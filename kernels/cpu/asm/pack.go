@@ -8,28 +8,39 @@ import (
 
 // packs writes the copies of blocks of operands into the order in which tiles read them. Strides are in bytes.
 func packs() {
-	packRows("packRows", 1)
-	packRows("packRows4", 4)
+	packRows("packRows", "func(dst, src *float32, ld, k uintptr)", 1)
+	packRows("packRows4", "func(dst, src *float32, ld, k, panel uintptr)", 4)
 	packColumns()
 	packA()
 	packARows()
 }
 
-// packRows copies k rows of 16 floats, ld apart, or of several times 16, each to a panel of its own, 256 rows apart.
-func packRows(name string, panels int) {
-	TEXT(name+suffix, NOSPLIT, "func(dst, src *float32, ld, k uintptr)")
+// packRows copies k rows of 16 floats, ld apart; packRows4 of 64, each 16 to a panel of its own. Panels are panel bytes apart.
+func packRows(name, sig string, panels int) {
+	TEXT(name+suffix, NOSPLIT, sig)
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	ld, k := Load(Param("ld"), GP64()), Load(Param("k"), GP64())
+	at := make([]Register, panels)
+	at[0] = dst
+	if panels > 1 {
+		panel := Load(Param("panel"), GP64())
+		for i := 1; i < panels; i++ {
+			at[i] = GP64()
+			LEAQ(Mem{Base: at[i-1], Index: panel, Scale: 1}, at[i])
+		}
+	}
 	Label("turn")
 	v := vectorOf(2 * panels)
 	for i := range v {
 		VMOVUPS(Mem{Base: src, Disp: 4 * width * i}, v[i])
 	}
 	for i := range v {
-		VMOVUPS(v[i], Mem{Base: dst, Disp: 4 * (i/2*256*tileColumns + i%2*width)})
+		VMOVUPS(v[i], Mem{Base: at[i/2], Disp: 4 * width * (i % 2)})
 	}
 	ADDQ(ld, src)
-	ADDQ(U8(64), dst)
+	for _, r := range at {
+		ADDQ(U8(64), r)
+	}
 	DECQ(k)
 	JNZ(LabelRef("turn"))
 	ret()
