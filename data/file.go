@@ -33,6 +33,12 @@ const block = 1 << 16
 // Open opens a token file and reads it once from end to end: every id must be under vocab. A plain text needs vocab ≥ 256.
 // Errors: those of the operating system; *FileError (wraps ErrCorrupt) with the byte offset; ErrMismatch.
 func Open(path string, vocab int) (*File, error) {
+	// Before it is opened: to open a pipe waits for a writer, and to open a device may do anything.
+	if info, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("data: %w", err)
+	} else if err := regular(path, info); err != nil {
+		return nil, err
+	}
 	osf, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", err)
@@ -51,10 +57,26 @@ func open(osf *os.File, path string, vocab int) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", err)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("data: %w", &os.PathError{Op: "read tokens of", Path: path, Err: errors.New("not a regular file")})
+	if err := regular(path, info); err != nil {
+		return nil, err
 	}
 	return newFile(osf, path, info.Size(), vocab)
+}
+
+// regular refuses what cannot be read at any place, again and again.
+func regular(path string, info os.FileInfo) error {
+	what := "a device"
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		return nil
+	case mode.IsDir():
+		what = "a folder"
+	case mode&os.ModeNamedPipe != 0:
+		what = "a pipe"
+	case mode&os.ModeSocket != 0:
+		what = "a socket"
+	}
+	return fmt.Errorf("data: %w", &os.PathError{Op: "read tokens of", Path: path, Err: fmt.Errorf("%s, not a regular file", what)})
 }
 
 // newFile is Open without the operating system.
