@@ -29,7 +29,7 @@ const (
 	exitPeer   = 5   // a peer was lost or a wait timed out
 	exitSaved  = 75  // stopped on request, state saved
 	exitInt    = 130 // ended by INT without saved state
-	exitTerm   = 143 // ended by TERM without saved state
+	exitTerm   = 143 // ended by TERM or HUP without saved state
 )
 
 // exitCodes is the only place that knows which error means which code: the first row that matches decides.
@@ -39,6 +39,7 @@ var exitCodes = [...]struct {
 }{
 	{exitInt, signalled(syscall.SIGINT)},
 	{exitTerm, signalled(syscall.SIGTERM)},
+	{exitTerm, signalled(syscall.SIGHUP)},
 	{exitUsage, as[*usageError]},
 	{exitNoFit, is(memory.ErrLimit, device.ErrMemory)},
 	{exitUsage, is(zero.ErrStrategy, zero.ErrOptions, shard.ErrWorld, shard.ErrWindows, shard.ErrMesh, gpt.ErrConfig, gpt.ErrShape)},

@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// signals turns INT and TERM into a request: the first lets the step end, the second ends the process at once.
+// signals turns INT, TERM and HUP into a request: the first lets the step end, the second ends the process at once. HUP, which comes
+// when the terminal closes, is let be where it was ignored from the start: nohup asks for that.
 type signals struct {
 	stop chan struct{} // closed by the first
 	got  atomic.Int32  // which it was
@@ -21,6 +22,9 @@ type signals struct {
 func watch(log io.Writer) *signals {
 	s := &signals{stop: make(chan struct{}), in: make(chan os.Signal, 2), done: make(chan struct{})}
 	signal.Notify(s.in, syscall.SIGINT, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(s.in, syscall.SIGHUP)
+	}
 	go func() {
 		for n := 0; ; n++ {
 			select {

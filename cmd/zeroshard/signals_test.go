@@ -3,8 +3,10 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,10 +59,11 @@ func (c *command) end() int {
 }
 
 func TestFirstSignalEndsAfterTheStep(t *testing.T) {
-	for sig, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
+	for sig, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 143} {
 		t.Run(sig.String(), func(t *testing.T) {
 			empty(t)
-			c := start(t, "--steps", "10000000", "--eval-every", "0", "--summary", "s.json", "--out", "run")
+			dir := t.TempDir()
+			c := start(t, "--steps", "10000000", "--eval-every", "0", "--summary", "s.json", "--out", "run", "--offload-optimizer", "file", "--offload-path", dir)
 			c.until(t, "step ")
 			if err := c.Process.Signal(sig); err != nil {
 				t.Fatal(err)
@@ -74,6 +77,9 @@ func TestFirstSignalEndsAfterTheStep(t *testing.T) {
 			}
 			if !strings.Contains(c.stdout.String(), "used peak") {
 				t.Errorf("no report:\n%s", &c.stdout)
+			}
+			if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+				t.Errorf("tier files left: %v, %v", entries, err)
 			}
 		})
 	}
@@ -92,5 +98,27 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	}
 	if _, err := os.Stat("run/summary.json"); err == nil {
 		t.Error("the run has a summary, as if its step had ended")
+	}
+}
+
+// Whoever starts a run under nohup does not want HUP to end it.
+func TestIgnoredHangUpStaysIgnored(t *testing.T) {
+	empty(t)
+	signal.Ignore(syscall.SIGHUP)
+	defer signal.Reset(syscall.SIGHUP)
+	s := watch(io.Discard)
+	defer s.close()
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGTERM} {
+		if err := self.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-s.stop
+	if err := s.err(); !signalled(syscall.SIGTERM)(err) {
+		t.Errorf("%v: HUP was heard", err)
 	}
 }
