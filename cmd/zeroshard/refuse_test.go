@@ -100,6 +100,7 @@ func TestRefusals(t *testing.T) {
 		{"memory report into a file", "train --data " + tokens(t, 500) + " --model micro --memory-report " + bad("page", ""), 3, "not a directory"},
 		{"live page at no address", "train --dash 7777", 2, "want host:port"},
 		{"live page at another's address", "train --data " + tokens(t, 500) + " --model micro --dash " + taken(t), 2, "in use"},
+		{"path of tiers without one in files", "train --offload-optimizer host --offload-path d", 2, "--offload-path d has no meaning without"},
 		{"dash of nothing", "dash", 2, "--run is needed"},
 		{"dash of no folder", "dash --run /nonexistent", 3, "/nonexistent/metrics.jsonl"},
 		{"dash of a folder without a run", "dash --run " + folder, 3, "no run here"},

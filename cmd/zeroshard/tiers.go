@@ -41,6 +41,7 @@ func (t *tiers) judge(stage int, f *faults) {
 	f.check(t.ratio == 1 || t.optimizer != "none", "--offload-ratio %v has no meaning without --offload-optimizer host or file", t.ratio)
 	inFiles := t.optimizer == zero.FileTier || t.param == zero.FileTier
 	f.check(!inFiles || t.path != "", "what rests in files needs --offload-path DIR")
+	f.check(inFiles || t.path == "", "--offload-path %s has no meaning without --offload-optimizer file or --offload-param file", t.path)
 }
 
 func (t *tiers) config() zeroshard.Offload {
