@@ -151,7 +151,10 @@ func faultAt(t *testing.T, j zeroshard.Config, faulty int, in injection) {
 }
 
 // stops says that a rank whose op fails leaves out a collective, in which its peers wait.
-func stops(p *zero.Plan, op int) bool {
+func stops(p *zero.Plan, op int) bool { return len(missed(p, op)) > 0 }
+
+// missed lists the collectives that a rank leaves out when op fails: those that wait for it.
+func missed(p *zero.Plan, op int) (out []int) {
 	dead := make([]bool, len(p.Ops))
 	var lane [zero.Host + 1]bool
 	for i := op; i < len(p.Ops); i++ {
@@ -164,8 +167,8 @@ func stops(p *zero.Plan, op int) bool {
 			lane[o.Lane] = true
 		}
 		if dead[i] && o.Lane == zero.Comm {
-			return true
+			out = append(out, i)
 		}
 	}
-	return false
+	return out
 }

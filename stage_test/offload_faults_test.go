@@ -115,10 +115,11 @@ func eioAt(t *testing.T, j zeroshard.Config, faulty, n int, p *zero.Plan, op int
 	}
 }
 
-// needs says that rank r needs something of the faulty one after op: before the norm all ranks do, behind it those of its replica.
+// needs says that rank r waits in a collective which the faulty one misses: the norm is of all ranks, what comes behind it of a replica.
 func needs(p *zero.Plan, op, r, faulty int) bool {
-	norm := slices.IndexFunc(p.Ops, func(o zero.Op) bool { return o.Verb == zero.Norm })
-	return op < norm || stops(p, op) && p.Mesh.Coord(r, shard.Replicate) == p.Mesh.Coord(faulty, shard.Replicate)
+	return slices.ContainsFunc(missed(p, op), func(i int) bool {
+		return p.Ops[i].Verb == zero.Norm || p.Mesh.Coord(r, shard.Replicate) == p.Mesh.Coord(faulty, shard.Replicate)
+	})
 }
 
 // files of one rank's tier, by the state that they hold.
@@ -305,7 +306,7 @@ func TestOffloadRunsShareAFolder(t *testing.T) {
 
 // A context cancelled while bytes move: either the step is done on all ranks, or all return the cause.
 func TestOffloadCancelAtEveryTierOp(t *testing.T) {
-	for _, c := range []cell{{Stage: 3, Ranks: 2, Prefetch: 1, Optim: zero.HostTier, Param: zero.FileTier}, {Stage: 1, Ranks: 1, Optim: zero.FileTier}} {
+	for _, c := range []cell{{Stage: 3, Ranks: 2, Prefetch: 1, Optim: zero.HostTier, Param: zero.FileTier}, {Stage: 3, Ranks: 1, Optim: zero.HostTier, Param: zero.HostTier}} {
 		j := offloaded(t, c, job(t, "micro", 2, 1, 4, 0))
 		j.Offload.SubGroup = 1 << 20
 		pr, err := zeroshard.Plan(j)
