@@ -50,11 +50,18 @@ type CallError struct {
 }
 
 func (e *CallError) Error() string {
+	return fmt.Sprintf("offload: %s tier: rank %d: %s", e.Tier, e.Rank, e.what())
+}
+
+// OnRank is the text for whoever has named the rank already.
+func (e *CallError) OnRank() string { return fmt.Sprintf("offload: %s tier: %s", e.Tier, e.what()) }
+
+func (e *CallError) what() string {
 	where := ""
 	if e.Path != "" {
 		where = " of " + e.Path
 	}
-	return fmt.Sprintf("offload: %s tier: rank %d: %s of %v: %d bytes at offset %d%s: %v", e.Tier, e.Rank, e.Verb, e.Key, e.Bytes, e.Off, where, e.Err)
+	return fmt.Sprintf("%s of %v: %d bytes at offset %d%s: %v", e.Verb, e.Key, e.Bytes, e.Off, where, e.Err)
 }
 
 // Unwrap returns Err.
@@ -67,6 +74,8 @@ type SpaceError struct {
 	Path  string // of the file, "" for memory
 	Bytes int64  // asked for
 	Free  int64  // as the file system says, -1 if it does not
+	Total int64  // what the rank needs in all, in this tier; 0: Bytes are all
+	Taken int64  // and what of it the rank has
 	Err   error
 }
 
@@ -78,6 +87,9 @@ func (e *SpaceError) Error() string {
 	free := ""
 	if e.Free >= 0 {
 		free = fmt.Sprintf(", %d are free", e.Free)
+	}
+	if e.Total > 0 {
+		free += fmt.Sprintf(", of %d that are needed in all %d are taken", e.Total, e.Taken)
 	}
 	return fmt.Sprintf("%v for %d bytes in %s%s: %s tier of rank %d: %v: make room, use more ranks, or offload less", ErrSpace, e.Bytes, where, free, e.Tier, e.Rank, e.Err)
 }

@@ -45,6 +45,12 @@ func TestErrors(t *testing.T) {
 			[]error{offload.ErrSpace, io.ErrShortWrite},
 		},
 		{
+			&offload.SpaceError{Tier: "file", Rank: 1, Path: "d/00-m.tier", Bytes: 4096, Free: 100, Total: 12288, Taken: 8192, Err: io.ErrShortWrite},
+			"offload: no room for 4096 bytes in d/00-m.tier, 100 are free, of 12288 that are needed in all 8192 are taken: file tier of rank 1: short write: " +
+				"make room, use more ranks, or offload less",
+			[]error{offload.ErrSpace, io.ErrShortWrite},
+		},
+		{
 			&offload.SpaceError{Tier: "host", Rank: 1, Bytes: 4096, Free: -1, Err: io.ErrShortWrite},
 			"offload: no room for 4096 bytes in memory: host tier of rank 1: short write: make room, use more ranks, or offload less",
 			[]error{offload.ErrSpace, io.ErrShortWrite},

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -82,7 +83,7 @@ func Run(ctx context.Context, w World, d Data, s Settings) (*Result, error) {
 		h := optim.Hyper{Step: step, Update: step - res.Skipped, LR: s.Rate(step)}
 		stats, err := w.Step(ctx, func(leaf int) (zero.Batch, error) { return d.Train(step, leaf) }, h)
 		if err != nil {
-			return res, fmt.Errorf("train: step %d: %w", step, err)
+			return res, failed(step, err)
 		}
 		took := s.Now().Sub(began)
 		res.add(stats, took)
@@ -105,6 +106,15 @@ func Run(ctx context.Context, w World, d Data, s Settings) (*Result, error) {
 		}
 	}
 	return res, nil
+}
+
+// failed says which step it was, unless err does.
+func failed(step int, err error) error {
+	var op *zero.OpError
+	if errors.As(err, &op) && op.Step == step {
+		return fmt.Errorf("train: %w", err)
+	}
+	return fmt.Errorf("train: step %d: %w", step, err)
 }
 
 // validate returns the mean loss over the valid tokens of EvalRounds × EvalLeaves held-out leaves.

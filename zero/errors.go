@@ -3,6 +3,8 @@ package zero
 import (
 	"errors"
 	"fmt"
+
+	"zeroshard/offload"
 )
 
 // Errors of this package. All texts start with "zero: ".
@@ -26,7 +28,11 @@ type OpError struct {
 }
 
 func (e *OpError) Error() string {
-	return fmt.Sprintf("zero: rank %d, step %d, plan line %s: %v", e.Rank, e.Step, e.Op, e.Err)
+	cause := fmt.Sprint(e.Err)
+	if call, ok := e.Err.(*offload.CallError); ok && call.Rank == e.Rank {
+		cause = call.OnRank()
+	}
+	return fmt.Sprintf("zero: rank %d, step %d, plan line %s: %s", e.Rank, e.Step, e.Op, cause)
 }
 
 func (e *OpError) Unwrap() error { return e.Err }

@@ -152,3 +152,36 @@ func TestLimitAtRunTime(t *testing.T) {
 		t.Errorf("exit %d: %s", exitCode(err), text)
 	}
 }
+
+// Files that are cut off under a run: one line that names rank and step once each, and the file.
+func TestDamagedRunNamesRankAndStepOnce(t *testing.T) {
+	empty(t)
+	dir := t.TempDir()
+	c := start(t, "--offload-optimizer", "file", "--offload-param", "file", "--offload-path", dir, "--steps", "10000000", "--eval-every", "0", "--out", "run")
+	c.until(t, "step ")
+	last := make(chan string)
+	go func() {
+		text := ""
+		for c.stderr.Scan() {
+			text = c.stderr.Text()
+		}
+		last <- text
+	}()
+	for cut := true; cut; {
+		select {
+		case text := <-last:
+			cut = false
+			if strings.Count(text, "rank ") != 1 || strings.Count(text, "step ") != 1 || !strings.Contains(text, dir) || strings.Contains(text, "checkpoint") {
+				t.Error(text)
+			}
+		default:
+			paths, _ := filepath.Glob(filepath.Join(dir, "*", "*.tier")) // the run may just remove them
+			for _, path := range paths {
+				_ = os.Truncate(path, 0)
+			}
+		}
+	}
+	if code := c.end(); code != exitFile {
+		t.Errorf("exit code %d", code)
+	}
+}

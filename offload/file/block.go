@@ -106,7 +106,7 @@ func (t *Tier) read(s *slice, p span, buf []byte) error {
 		return t.fault(false, s, p, err)
 	}
 	if got, want := crc32.Checksum(buf[:p.n], castagnoli), s.blocks[p.index].sum; got != want {
-		return t.fault(false, s, p, fmt.Errorf("%w: checksum %08x, written with %08x: the disk or its memory changed them; go on from a checkpoint, on another disk", offload.ErrCorrupt, got, want))
+		return t.fault(false, s, p, fmt.Errorf("%w: checksum %08x, written with %08x: the disk or its memory changed them; run again, on another disk", offload.ErrCorrupt, got, want))
 	}
 	return nil
 }

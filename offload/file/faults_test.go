@@ -238,7 +238,7 @@ func TestReserveFails(t *testing.T) {
 				t.Fatalf("%v, want %v", err, c.err)
 			}
 			var space *offload.SpaceError
-			if errors.As(err, &space) && (space.Bytes != 8192 || space.Rank != 5 || space.Path == "") {
+			if errors.As(err, &space) && (space.Bytes != 8192 || space.Rank != 5 || space.Total != 3*8192 || space.Taken != int64(fail-1)*8192 || space.Path == "") {
 				t.Errorf("%+v", space)
 			}
 			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 || x.Used() != 0 {

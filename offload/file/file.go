@@ -120,13 +120,23 @@ func (h *held) makeFiles(ctx context.Context, t *Tier, extents []offload.Extent)
 		h.slices[i] = slice{key: e.Key, file: h.files[f], at: lengths[f], bytes: e.Bytes, blocks: make([]block, blocks)}
 		lengths[f] += roundUp(e.Bytes)
 	}
+	total, taken := int64(0), int64(0)
+	for _, n := range lengths {
+		total += n
+	}
 	for i, f := range h.files {
 		if err := ctx.Err(); err != nil {
 			return t.wrap("reserve", err)
 		}
-		if err := f.create(t, lengths[i]); err != nil {
+		err := f.create(t, lengths[i])
+		var space *offload.SpaceError
+		if errors.As(err, &space) {
+			space.Total, space.Taken = total, taken
+		}
+		if err != nil {
 			return err
 		}
+		taken += lengths[i]
 	}
 	return nil
 }
