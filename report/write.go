@@ -46,6 +46,10 @@ func (r *Report) writeJSON(w io.Writer) error {
 func write(path string, f func(io.Writer) error) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
+		var at *os.PathError // of a name that nobody chose
+		if errors.As(err, &at) {
+			err = &os.PathError{Op: "write", Path: path, Err: at.Err}
+		}
 		return fmt.Errorf("report: %w", err)
 	}
 	defer func() {

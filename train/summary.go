@@ -72,7 +72,7 @@ func writeFile(path string, data []byte) (err error) {
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return fmt.Errorf("train: cannot write %s: %w", path, err)
+		return unwritable(path, err)
 	}
 	defer func() {
 		if err != nil {
@@ -107,7 +107,16 @@ func Writable(path string) error {
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".writable.*")
 	if err != nil {
-		return fmt.Errorf("train: cannot write %s: %w", path, err)
+		return unwritable(path, err)
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// unwritable speaks of path where the system speaks of a file beside it, under a name that nobody chose.
+func unwritable(path string, err error) error {
+	var at *os.PathError
+	if errors.As(err, &at) {
+		err = &os.PathError{Op: "write", Path: path, Err: at.Err}
+	}
+	return fmt.Errorf("train: %w", err)
 }

@@ -51,11 +51,8 @@ func (a *audience) meet(r *run) ([]zeroshard.Option, error) {
 	keep := 1
 	if a.reportDir != "" {
 		keep = reportedSteps
-		if err := os.MkdirAll(a.reportDir, 0o755); err != nil {
-			return nil, err
-		}
-		if err := train.Writable(report.PagePath(a.reportDir)); err != nil {
-			return nil, err
+		if err := reportable(a.reportDir); err != nil {
+			return nil, fmt.Errorf("--memory-report: %w", err)
 		}
 	}
 	a.book = report.NewBook(r.program, r.model, keep, report.Since(time.Now()))
@@ -69,6 +66,14 @@ func (a *audience) meet(r *run) ([]zeroshard.Option, error) {
 		zeroshard.WithWatcher(func(rank int) zero.Watcher { return a.book.Rank(rank) }),
 		zeroshard.WithObservers(func(rank int) []memory.Observer { return []memory.Observer{a.book.Rank(rank)} }),
 	}, nil
+}
+
+// reportable makes the folder of a memory report.
+func reportable(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return train.Writable(report.PagePath(dir))
 }
 
 func (a *audience) goLive(r *run) (err error) {
