@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -146,7 +147,7 @@ func localGroups(m shard.Mesh) ([]map[shard.Axis]collectives.Group, error) {
 }
 
 func (c *Cluster) newRank(r int) *rank {
-	rk := &rank{device: dcpu.New(dcpu.Options{Name: fmt.Sprintf("cpu rank %d", r)}), pool: dcpu.NewPool(c.config.Threads),
+	rk := &rank{device: dcpu.New(dcpu.Options{Name: fmt.Sprintf("cpu rank %d", r)}), pool: dcpu.NewPool(c.config.threads()),
 		tracker: memory.NewTracker(), sent: map[shard.Axis]*collectives.Counter{}}
 	c.ranks = append(c.ranks, rk)
 	return rk
@@ -309,6 +310,16 @@ func (c *Cluster) Eval(ctx context.Context, leaf func(leaf int) (zero.Batch, err
 	return losses[0], err
 }
 
+// guarded calls the user's leaf; a panic in it is an error of that micro-batch.
+func guarded(leaf func(int) (zero.Batch, error), l int) (b zero.Batch, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &device.PanicError{Label: fmt.Sprintf("micro-batch %d", l), Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return leaf(l)
+}
+
 func batches(p *zero.Plan, rank int, leaf func(int) (zero.Batch, error)) ([]zero.Batch, error) {
 	leaves := p.Leaves(rank)
 	out := make([]zero.Batch, len(leaves))
@@ -316,7 +327,7 @@ func batches(p *zero.Plan, rank int, leaf func(int) (zero.Batch, error)) ([]zero
 		if l < 0 {
 			continue
 		}
-		b, err := leaf(l)
+		b, err := guarded(leaf, l)
 		if err != nil {
 			return nil, fmt.Errorf("zeroshard: micro-batch %d: %w", l, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 
 	"zeroshard/kernels"
 	kcpu "zeroshard/kernels/cpu"
@@ -25,7 +26,7 @@ type Config struct {
 	Stage int
 	// Replicas is the number of replicas of hybrid sharding: the mesh is Replicas × Ranks/Replicas; 0 is 1. Bits: unchanged.
 	Replicas int
-	// Threads is the number of threads of a rank's kernels; 0 is 1. Bits: unchanged.
+	// Threads is the number of threads of a rank's kernels; 0 is its share of the cores, at least 1. Bits: unchanged.
 	Threads int
 	// GlobalBatch is sequences per step over all ranks, MicroBatch sequences per leaf, Seq tokens per sequence. Bits: changed.
 	GlobalBatch, MicroBatch, Seq int
@@ -63,9 +64,23 @@ func (c Config) withDefaults() Config {
 	if c.Precision == (zero.Precision{}) {
 		c.Precision = zero.FP32
 	}
-	c.Replicas, c.Threads, c.EvalLeaves = max(c.Replicas, 1), max(c.Threads, 1), max(c.EvalLeaves, 1)
+	c.Replicas, c.EvalLeaves = max(c.Replicas, 1), max(c.EvalLeaves, 1)
 	return c
 }
+
+// threads is Threads with its default, which depends on Ranks.
+func (c Config) threads() int {
+	if c.Threads > 0 {
+		return c.Threads
+	}
+	return max(1, runtime.GOMAXPROCS(0)/max(c.Ranks, 1))
+}
+
+// Bounds of what is taken at its word: far above what makes sense, far below what overflows.
+const (
+	maxThreads = 4096
+	maxRanks   = 1 << 20
+)
 
 // validator is an optimizer whose settings can be wrong.
 type validator interface{ Validate() error }
@@ -81,6 +96,8 @@ func (c Config) Validate() error {
 	}
 	check(c.Model != nil, "no model")
 	check(c.Ranks >= 1, "%d ranks: at least 1 is needed", c.Ranks)
+	check(c.Ranks <= maxRanks, "%d ranks: at most %d", c.Ranks, maxRanks)
+	check(c.Threads <= maxThreads, "%d threads: at most %d", c.Threads, maxThreads)
 	check(c.GlobalBatch >= 1 && c.MicroBatch >= 1 && c.Seq >= 1, "global batch %d, micro-batch %d, sequence %d: all must be at least 1", c.GlobalBatch, c.MicroBatch, c.Seq)
 	check(c.MicroBatch < 1 || c.GlobalBatch < 1 || c.GlobalBatch%c.MicroBatch == 0, "a global batch of %d sequences does not divide into micro-batches of %d", c.GlobalBatch, c.MicroBatch)
 	check(c.Ranks < 1 || c.Replicas < 1 || c.Ranks%c.Replicas == 0, "%d ranks do not divide into %d replicas", c.Ranks, c.Replicas)
@@ -141,7 +158,7 @@ func (c Config) compileArgs(known *shard.Layout) (l *shard.Layout, s zero.Strate
 	o = zero.Options{
 		Leaves: c.GlobalBatch / c.MicroBatch, Shape: models.Shape{Batch: c.MicroBatch, Seq: c.Seq}, Precision: c.Precision,
 		States: c.Optimizer.States(), Prefetch: c.Prefetch, Recompute: c.Recompute, Window: c.Window, KeepLast: c.KeepLast,
-		EvalLeaves: c.EvalLeaves, SubGroup: c.Offload.SubGroup, Needs: zero.Needs{Scratch: backendScratch(c.Threads)},
+		EvalLeaves: c.EvalLeaves, SubGroup: c.Offload.SubGroup, Needs: zero.Needs{Scratch: backendScratch(c.threads())},
 	}
 	return
 }

@@ -37,7 +37,7 @@ func (e *FitError) Error() string {
 		fmt.Fprintf(&b, "  %-8d %14d %14d %14d %14s\n", c.Stage, c.Cost.Peak(), c.Cost.ModelState, c.Cost.Peak()-c.Cost.ModelState, fits)
 	}
 	if len(e.Nearest) == 0 {
-		b.WriteString("no stage, prefetch, recompute or number of ranks with the same result fits: use a smaller model, sequence or micro-batch")
+		b.WriteString("no stage, prefetch, recompute, offload or number of ranks with the same result fits: use a smaller model, sequence or micro-batch")
 		return b.String()
 	}
 	b.WriteString("settings with the same result that fit:")
@@ -103,7 +103,25 @@ func nearest(c Config) (list []Candidate) {
 			}
 		}
 		if settled[k] = done; len(list) == maxNearest {
-			break
+			return list
+		}
+	}
+	return append(list, offloaded(c, maxNearest-len(list))...)
+}
+
+// offloaded looks for up to n settings with the same result that fit with state outside the device: what is left when no other stage,
+// schedule or arrangement of ranks does.
+func offloaded(c Config, n int) (list []Candidate) {
+	found, _, err := Search(c, c.DeviceMemory, 4*maxNearest, DefaultRates)
+	if err != nil {
+		return nil
+	}
+	for _, f := range found {
+		if !f.Bits || f.Config.Offload.Optimizer == c.Offload.Optimizer && f.Config.Offload.Param == c.Offload.Param {
+			continue
+		}
+		if cand, ok := try(c, f.Config); ok && cand.Cost.Peak() <= c.DeviceMemory && len(list) < n {
+			list = append(list, cand)
 		}
 	}
 	return list
@@ -174,26 +192,11 @@ func nearestFirst(at, n int) []int {
 	return list
 }
 
-// try compiles a neighbour of c and names it by the flags that turn c into it; the stage and the ranks are always named.
+// try compiles a neighbour of c and names it by the flags that turn c into it.
 func try(c, near Config) (Candidate, bool) {
 	pr, err := Plan(near)
 	if err != nil {
 		return Candidate{}, false
 	}
-	s := fmt.Sprintf("--stage %d --ranks %d", near.Stage, near.Ranks)
-	for _, f := range [...]struct {
-		flag      string
-		now, then int
-		word      string
-	}{
-		{"replicas", c.Replicas, near.Replicas, fmt.Sprint(near.Replicas)},
-		{"recompute", c.Recompute, near.Recompute, "all"},
-		{"prefetch", c.Prefetch, near.Prefetch, fmt.Sprint(near.Prefetch)},
-		{"window", c.Window, near.Window, fmt.Sprint(near.Window)},
-	} {
-		if f.now != f.then {
-			s += " --" + f.flag + " " + f.word
-		}
-	}
-	return Candidate{Setting: s, Config: near, Stage: near.Stage, Cost: pr.Cost()}, true
+	return Candidate{Setting: flagsFrom(c, near), Config: near, Stage: near.Stage, Cost: pr.Cost()}, true
 }

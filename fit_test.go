@@ -35,7 +35,7 @@ func peak(t testing.TB, c zeroshard.Config) int64 { return program(t, c).Cost().
 // numbers.
 func TestFitErrorText(t *testing.T) {
 	c := preset(t, "tiny")
-	c.Prefetch = 1
+	c.Prefetch, c.Threads = 1, 1 // the default of Threads follows the cores
 	scratch := program(t, c).Cost().Scratch
 	var b strings.Builder
 	for _, limit := range []int64{20 << 20, 12 << 20, 8 << 20, 1 << 20} {
@@ -211,6 +211,13 @@ func TestSuggestionsFit(t *testing.T) {
 					t.Fatal("fits")
 				}
 				met := map[kind]bool{}
+				own := slices.DeleteFunc(slices.Clone(e.Nearest), func(n zeroshard.Candidate) bool { return n.Config.Offload.Optimizer != "" })
+				for _, n := range e.Nearest[len(own):] { // what offload alone brings comes last
+					if got := peak(t, n.Config); got > c.DeviceMemory || got != n.Cost.Peak() || !strings.Contains(n.Setting, "--offload-optimizer") {
+						t.Errorf("%s needs %d, it says %d, the limit is %d", n.Setting, got, n.Cost.Peak(), c.DeviceMemory)
+					}
+				}
+				e.Nearest = own
 				for i, n := range e.Nearest {
 					near := applied(t, c, n.Setting)
 					if got := peak(t, near); got > c.DeviceMemory || got != n.Cost.Peak() {

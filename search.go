@@ -31,35 +31,19 @@ type Choice struct {
 	Wire    zero.Traffic
 	Seconds float64 // predicted
 	Bits    bool    // the result has the bits of the setting that was asked about
+	Flags   string  // that turn the setting that was asked about into this one
 }
 
-// Flags is the setting as flags.
-func (c Choice) Flags() string {
-	s := fmt.Sprintf("--stage %d --ranks %d", c.Config.Stage, c.Config.Ranks)
-	if c.Config.Recompute == 1 {
-		s += " --recompute all"
-	}
-	if o := c.Config.Offload; o.Optimizer != "" {
-		s += " --offload-optimizer " + o.Optimizer
-	}
-	if c.Config.Offload.Param != "" {
-		s += " --offload-param " + c.Config.Offload.Param
-	}
-	if c.Config.Offload.uses(zero.FileTier) {
-		s += " --offload-path DIR"
-	}
-	return s + fmt.Sprintf(" --micro-batch %d", c.Config.MicroBatch)
-}
-
-// maxCompiles bounds a search: a plan of a trillion parameters takes some ten milliseconds.
-const maxCompiles = 8
+// searchOps bounds a search by the operations of all plans that it compiles: some hundred small plans, or a few of a trillion parameters.
+const searchOps = 25_000
 
 // Search lists up to n settings around c that need at most bytes of device memory on each rank, cheapest first: stage, ranks, recompute,
 // micro-batch and offload vary, the global batch does not. Candidates are put in order by formula; those whose model state and
-// activations alone are too large are dropped; then plans are compiled from the cheapest on until n fit.
-func Search(c Config, bytes int64, n int, r Rates) ([]Choice, error) {
+// activations alone are too large are dropped; then plans are compiled from the cheapest on until n fit. all says that nothing cheaper was passed over: that the search did not end at
+// its bound.
+func Search(c Config, bytes int64, n int, r Rates) (found []Choice, all bool, err error) {
 	if err := c.Validate(); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	c = c.withDefaults()
 	type guess struct {
@@ -68,7 +52,7 @@ func Search(c Config, bytes int64, n int, r Rates) ([]Choice, error) {
 	}
 	layout, err := shard.NewLayout(c.Model.Flats(), c.PersistenceThreshold) // the same for all
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", zero.ErrOptions, err)
+		return nil, false, fmt.Errorf("%w: %w", zero.ErrOptions, err)
 	}
 	var guesses []guess
 	for _, v := range variants(c) {
@@ -81,28 +65,32 @@ func Search(c Config, bytes int64, n int, r Rates) ([]Choice, error) {
 		}
 	}
 	slices.SortStableFunc(guesses, func(a, b guess) int { return cmp.Compare(a.seconds, b.seconds) })
-	var out []Choice
-	for tries, g := range guesses {
-		if tries == maxCompiles && len(out) > 0 || tries == 4*maxCompiles || len(out) == n {
+	ops := 0
+	all = true
+	for _, g := range guesses {
+		if len(found) == n {
+			break
+		}
+		if ops > searchOps {
+			all = false
 			break
 		}
 		_, s, m, o, err := g.config.compileArgs(layout)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		p, err := zero.Compile(layout, c.Model, s, m, o)
 		if err != nil {
-			continue
+			continue // a combination that the engine refuses
 		}
-		if cost := p.Cost(); cost.Peak() <= bytes {
-			out = append(out, Choice{Config: g.config, Cost: cost, Wire: p.WireMax(), Bits: g.config.MicroBatch == c.MicroBatch})
+		ops += len(p.Ops)
+		if cost, wire := p.Cost(), p.WireMax(); cost.Peak() <= bytes {
+			found = append(found, Choice{Config: g.config, Cost: cost, Wire: wire, Seconds: r.Seconds(cost, wire),
+				Bits: g.config.MicroBatch == c.MicroBatch, Flags: flagsFrom(c, g.config)})
 		}
 	}
-	for i := range out {
-		out[i].Seconds = r.Seconds(out[i].Cost, out[i].Wire)
-	}
-	slices.SortStableFunc(out, func(a, b Choice) int { return cmp.Compare(a.Seconds, b.Seconds) })
-	return out, nil
+	slices.SortStableFunc(found, func(a, b Choice) int { return cmp.Compare(a.Seconds, b.Seconds) })
+	return found, all, nil
 }
 
 // variants lists the settings that a search looks at.

@@ -11,7 +11,8 @@ import (
 	"zeroshard/shard"
 )
 
-// Check proves that a plan is sound, from its ops and waits alone, and returns all faults at once:
+// Check proves from ops and waits alone that a plan races on nothing and keeps the rules below; it returns all faults at once. (That the
+// plan computes the right thing is what the equality tests show.)
 //
 //   - waits point back to other lanes, so the graph has no cycle;
 //   - a unit reads sharded values only between their gather and their reshard;
@@ -101,7 +102,7 @@ func (c *checker) hazards() {
 				}
 			}
 		}
-		if len(uses) > 0 && !c.p.Bufs[b].Resident && !uses[0].write {
+		if len(uses) > 0 && c.p.Bufs[b].fresh() && !uses[0].write {
 			c.bad(uses[0].op, "reads %q, which nothing has written", c.p.Bufs[b].Name)
 		}
 	}
@@ -113,6 +114,10 @@ func (c *checker) values() {
 	for i := range c.p.Ops {
 		op := &c.p.Ops[i]
 		switch {
+		case op.Verb == Gather && op.Note != "" && op.Args.Dst.Buf == op.Args.Src.Buf && op.Args.Dst.Cut >= op.Args.Src.Cut:
+			c.bad(i, "gathers into its own part")
+		case op.Verb == Merge && op.Args.Src.Buf == op.Args.Dst.Buf:
+			c.bad(i, "adds a gradient to itself")
 		case (op.Verb == Gather || op.Verb == Fetch) && c.p.Bufs[op.Args.Dst.Buf].Kind == memory.Gathered:
 			live[op.Args.Dst.Buf] = true
 		case op.Verb == Reshard:
@@ -130,6 +135,11 @@ func (c *checker) values() {
 	if len(live) > 0 {
 		c.bad(len(c.p.Ops)-1, "the plan ends with %d flats still gathered", len(live))
 	}
+}
+
+// fresh says that each run of a plan writes the buffer before it reads it: transient ones, and gradients.
+func (b *Buf) fresh() bool {
+	return !b.Resident || b.Kind == memory.Gradient || b.Kind == memory.GradientShard
 }
 
 // places checks the transient arena stretch by stretch: each buffer there starts after all uses of the one before.
@@ -172,10 +182,16 @@ func (c *checker) places() {
 func (c *checker) training() {
 	norm := none
 	reduced, lastReduce, updated := map[int]int{}, map[int]int{}, map[int]int{}
+	windows := map[[2]int]bool{}
 	for i := range c.p.Ops {
 		switch op := &c.p.Ops[i]; op.Verb {
 		case Reduce:
 			if op.Axis == shard.Shards {
+				if key := [2]int{op.Flat, op.Win}; windows[key] {
+					c.bad(i, "reduces window %d a second time", op.Win)
+				} else {
+					windows[key] = true
+				}
 				reduced[op.Flat]++
 			}
 			lastReduce[op.Flat] = i

@@ -126,6 +126,24 @@ func TestCheckFinds(t *testing.T) {
 			p.Bufs[p.Ops[i].Args.Saved].Off = p.Bufs[p.Ops[i].Args.DOut].Off
 		}},
 		{"a place lies outside the arena", "outside the arena", func(p *Plan) { p.Bufs[p.Ops[find(p, Backward)].Args.DIn].Off = p.Transient }},
+		{"a window is reduced twice", "a second time", func(p *Plan) {
+			for i := range p.Ops {
+				if p.Ops[i].Verb == Reduce && p.Ops[i].Axis == shard.Shards {
+					p.Ops[i].Win = 0
+				}
+			}
+		}},
+		{"a gradient at rest is never written", "nothing has written", func(p *Plan) {
+			for i := range p.Ops {
+				if p.Ops[i].Verb == Reduce {
+					p.Ops[i].Args.Outs = nil
+				}
+			}
+		}},
+		{"a gather goes nowhere", "its own part", func(p *Plan) {
+			i := slices.IndexFunc(p.Ops, func(o Op) bool { return o.Verb == Gather && o.Note != "" })
+			p.Ops[i].Args.Dst = p.Ops[i].Args.Src
+		}},
 		{"a wait points forward", "no earlier op", func(p *Plan) { p.Ops[2].After = []int{5} }},
 		{"a wait points to its own lane", "no earlier op", func(p *Plan) { i := find(p, Backward); p.Ops[i].After = []int{find(p, Forward)} }},
 		{"a collective names a leaf", "no leaf", func(p *Plan) { p.Ops[find(p, Gather)].Slot = 0 }},

@@ -104,8 +104,14 @@ func (c *compiler) resolve(m models.Model) error {
 	}
 	c.specs = map[string][]string{}
 	for _, spec := range m.Flats() {
+		c.specs[spec.Name] = nil
 		for _, p := range spec.Params {
 			c.specs[spec.Name] = append(c.specs[spec.Name], p.Name)
+		}
+	}
+	for i, u := range units {
+		if u == nil {
+			return fmt.Errorf("%w: unit %d of the model is nil", ErrOptions, i)
 		}
 	}
 	readers := make([]int, len(c.layout.Flats))
@@ -113,6 +119,9 @@ func (c *compiler) resolve(m models.Model) error {
 		info := unitInfo{Unit: u, sizes: u.Sizes(c.o.Shape, c.o.Mode)}
 		forward, backward := u.Reads()
 		for _, spec := range forward {
+			if _, ok := c.specs[spec]; !ok {
+				return fmt.Errorf("%w: unit %q reads flat %q, which the model does not have", ErrOptions, u.Name(), spec)
+			}
 			reads := false
 			for _, b := range backward {
 				reads = reads || b == spec

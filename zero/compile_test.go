@@ -3,6 +3,7 @@ package zero_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"zeroshard/models"
@@ -182,6 +183,40 @@ func TestModelState(t *testing.T) {
 		if got := p.Cost().ModelState; got != c.want {
 			t.Errorf("stage %d, %v: %d bytes of model state, the formula says %d", c.stage, c.precision, got, c.want)
 		}
+	}
+}
+
+// A model that breaks the contract between units and flats is refused when it is compiled, not met as a panic in a step.
+func TestBrokenModels(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		wreck func(m *paper)
+		want  string
+	}{
+		{"a unit reads what no flat is", func(m *paper) { m.units[1].(*paperUnit).forward = []string{"nope"} }, `reads flat "nope", which the model does not have`},
+		{"no flats at all", func(m *paper) { m.specs = nil }, "which the model does not have"},
+		{"a nil unit", func(m *paper) { m.units[1] = nil }, "unit 1 of the model is nil"},
+		{"no units", func(m *paper) { m.units = nil }, "no units"},
+		{"backward reads more than forward", func(m *paper) { m.units[1].(*paperUnit).backward = []string{"root"} }, "in backward but not in forward"},
+		{"a parameter that nobody reads", func(m *paper) { m.units = append(m.units[:1], m.units[2:]...) }, "no unit reads"},
+		{"a unit in the middle without output", func(m *paper) { m.units[1].(*paperUnit).sizes.Out = 0 }, "has no output"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := newPaper(2, 24)
+			c.wreck(m)
+			l, err := shard.NewLayout(m.Flats(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mesh, err := shard.NewMesh(1, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = zero.Compile(l, m, zero.Stages[3], mesh, zero.Options{Leaves: 4, Shape: twoLeaves})
+			if !errors.Is(err, zero.ErrOptions) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Compile says %v, want %q", err, c.want)
+			}
+		})
 	}
 }
 

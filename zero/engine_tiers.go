@@ -16,7 +16,10 @@ func (e *Engine) room(ctx context.Context) error {
 	for _, p := range e.cfg.Program.Plans() {
 		for i := range p.Bufs {
 			b := &p.Bufs[i]
-			if k := p.key(i); b.Tier != "" && !seen[k] {
+			if b.Tier == "" {
+				continue
+			}
+			if k := p.key(i); !seen[k] {
 				seen[k] = true
 				extents[b.Tier] = append(extents[b.Tier], offload.Extent{Key: k, Bytes: b.Bytes()})
 			}

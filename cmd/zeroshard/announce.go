@@ -20,7 +20,7 @@ func (r *run) settings() map[string]any {
 		"persistence-threshold": j.persistence, "keep-last": j.keepLast, "precision": j.precision, "optimizer": j.optimizer,
 		"clip": j.clip, "dropout": j.dropout, "device-memory": int64(j.deviceMemory), "data": l.data, "steps": l.steps,
 		"stop-at": l.stopAt, "lr": l.lr, "warmup": l.warmup, "schedule": l.schedule, "beta1": l.beta1, "beta2": l.beta2,
-		"eps": l.eps, "weight-decay": l.decay, "momentum": j.momentum, "seed": l.seed, "eval-every": l.evalEvery, "threads": j.threads,
+		"eps": l.eps, "weight-decay": l.decay, "momentum": j.momentum, "seed": l.seed, "eval-every": l.evalEvery, "threads": j.threadCount(),
 		"offload-optimizer": j.tiers.optimizer, "offload-param": j.tiers.param, "offload-path": j.tiers.path, "offload-ratio": j.tiers.ratio,
 		"sample": o.sample, "plan_sha256": r.program.SHA256(),
 	}
@@ -36,7 +36,7 @@ func (r *run) announce() {
 	fmt.Fprintf(w, "data       %s: %s tokens to train on, %s held out\n", strings.Join(names(l.data), ", "),
 		train.Thousands(int64(r.corpus.Train.Len())), train.Thousands(int64(r.corpus.Val.Len())))
 	fmt.Fprintf(w, "batch      %d sequences of %d tokens a step, in %d micro-batches\n", j.globalBatch, j.seq, j.globalBatch/j.microBatch)
-	fmt.Fprintf(w, "ranks      %d, stage %d (%s), %d thread(s) each, %d replica(s)\n", j.ranks, j.stage, stageWords[j.stage], j.threads, j.replicas)
+	fmt.Fprintf(w, "ranks      %d, stage %d (%s), %d thread(s) each, %d replica(s)\n", j.ranks, j.stage, stageWords[j.stage], j.threadCount(), j.replicas)
 	fmt.Fprintf(w, "optimizer  %s\n", l.describe(j))
 	for _, line := range j.tiers.describe(r.cluster.Tiers()) {
 		fmt.Fprintf(w, "offload    %s\n", line)

@@ -59,16 +59,23 @@ func (j *job) resolve(set *pflag.FlagSet, f *faults) gpt.Config {
 	return cfg
 }
 
+// Bounds of what is taken at its word.
+const (
+	maxRanks    = 1 << 20
+	maxThreads  = 4096
+	maxSequence = 1 << 40 // sequences of a batch
+)
+
 // maxLeaves bounds the micro-batches of a rank, and with them the length of a plan.
 const maxLeaves = 4096
 
 func (j *job) judgeBatch(f *faults) {
-	f.check(j.ranks >= 1, "--ranks %d: use 1 or more", j.ranks)
-	f.check(j.globalBatch >= 1, "--global-batch %d: use 1 or more sequences", j.globalBatch)
-	f.check(j.microBatch >= 1, "--micro-batch %d: use 1 or more sequences", j.microBatch)
-	f.check(j.threads >= 0, "--threads %d: use 1 or more, or 0 for cores/ranks", j.threads)
+	f.check(j.ranks >= 1 && j.ranks <= maxRanks, "--ranks %d: use 1 to %d", j.ranks, maxRanks)
+	f.check(j.globalBatch >= 1 && j.globalBatch <= maxSequence, "--global-batch %d: use 1 to %d sequences", j.globalBatch, maxSequence)
+	f.check(j.microBatch >= 1 && j.microBatch <= maxSequence, "--micro-batch %d: use 1 to %d sequences", j.microBatch, maxSequence)
+	f.check(j.threads >= 0 && j.threads <= maxThreads, "--threads %d: use 1 to %d, or 0 for cores/ranks", j.threads, maxThreads)
 	f.check(j.replicas >= 1, "--replicas %d: use 1 or more", j.replicas)
-	if j.ranks < 1 || j.globalBatch < 1 || j.microBatch < 1 || j.replicas < 1 {
+	if j.ranks < 1 || j.ranks > maxRanks || j.globalBatch < 1 || j.microBatch < 1 || j.globalBatch > maxSequence || j.microBatch > maxSequence || j.replicas < 1 {
 		return
 	}
 	if rest := j.globalBatch % j.microBatch; rest != 0 {
@@ -80,15 +87,15 @@ func (j *job) judgeBatch(f *faults) {
 		f.check(false, "--global-batch %d does not divide by --micro-batch %d: the nearest that does is %s", j.globalBatch, j.microBatch, near)
 		return
 	}
-	if j.threads == 0 {
-		j.threads = threadsFor(j.ranks)
-	}
 	leaves := j.globalBatch / j.microBatch
 	f.check(j.ranks <= leaves, "--ranks %d: a step has %d micro-batches, so at most %d ranks have work (or --global-batch %d)",
 		j.ranks, leaves, leaves, j.ranks*j.microBatch)
 	f.check(leaves/j.ranks <= maxLeaves, "--micro-batch %d makes %d micro-batches a rank, and a plan lists each: use at most %d, that is --micro-batch %d",
 		j.microBatch, leaves/j.ranks, maxLeaves, (j.globalBatch/j.ranks+maxLeaves-1)/maxLeaves)
-	f.check(j.ranks%j.replicas == 0, "--replicas %d does not divide --ranks %d: use %s", j.replicas, j.ranks, divisors(j.ranks))
+	if j.ranks%j.replicas != 0 {
+		f.check(false, "--replicas %d does not divide --ranks %d: use %s", j.replicas, j.ranks, divisors(j.ranks))
+	}
+	f.check(j.window <= 1 || j.stage < 2 || j.ranks == j.replicas, "--window %d has no meaning at stage %d on %d ranks: sharded gradients are sent leaf by leaf", j.window, j.stage, j.ranks)
 }
 
 func divisors(n int) string {

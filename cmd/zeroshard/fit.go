@@ -15,9 +15,12 @@ const fitList = 8
 
 // printFit lists settings that fit.
 func printFit(w io.Writer, cfg zeroshard.Config, limit int64) error {
-	found, err := zeroshard.Search(cfg, limit, fitList, zeroshard.DefaultRates)
+	found, all, err := zeroshard.Search(cfg, limit, fitList, zeroshard.DefaultRates)
 	if err != nil {
 		return err
+	}
+	if len(found) == 0 && !all {
+		return fmt.Errorf("%w: none of the settings that were looked at brings a rank under %s; the search was cut off", memory.ErrLimit, memory.FormatBytes(limit))
 	}
 	if len(found) == 0 {
 		return fmt.Errorf("%w: no stage, recompute, micro-batch, offload or number of ranks up to that of the micro-batches brings a rank under %s", memory.ErrLimit, memory.FormatBytes(limit))
@@ -28,10 +31,13 @@ func printFit(w io.Writer, cfg zeroshard.Config, limit int64) error {
 		if !c.Bits {
 			bits = "Bits: changed"
 		}
-		rows = append(rows, []string{c.Flags(), memory.FormatBytes(c.Cost.Peak()), memory.FormatBytes(c.Cost.Host.Holds), memory.FormatBytes(c.Cost.Disk.Holds),
+		rows = append(rows, []string{c.Flags, memory.FormatBytes(c.Cost.Peak()), memory.FormatBytes(c.Cost.Host.Holds), memory.FormatBytes(c.Cost.Disk.Holds),
 			fmt.Sprintf("%.4gs", c.Seconds), bits})
 	}
 	printTable(w, rows)
+	if !all {
+		fmt.Fprintln(w, "the search was cut off: more settings may fit")
+	}
 	fmt.Fprintf(w, "predicted at %.0f GFLOP/s, %.0f GB/s between ranks, %.1f GB/s to host memory and %.1f GB/s to files, nothing overlapped: it orders, it does not promise\n",
 		zeroshard.DefaultRates.Flops/1e9, zeroshard.DefaultRates.Wire/1e9, zeroshard.DefaultRates.Host/1e9, zeroshard.DefaultRates.Disk/1e9)
 	return nil
@@ -40,11 +46,14 @@ func printFit(w io.Writer, cfg zeroshard.Config, limit int64) error {
 // printStages compares the stages: a rank's bytes by kind at the peak, and what it sends.
 func printStages(w io.Writer, cfg zeroshard.Config) error {
 	head := []string{"a rank, bytes"}
+	if cfg.Offload.Optimizer != "" || cfg.Offload.Param != "" {
+		return usagef("--stages compares the stages on the device: leave the offload flags out")
+	}
 	var costs []zero.Cost
 	var wires []zero.Traffic
 	for stage := range zero.Stages {
 		c := cfg
-		c.Stage, c.DeviceMemory, c.Offload = stage, 0, zeroshard.Offload{}
+		c.Stage, c.DeviceMemory = stage, 0
 		if stage != cfg.Stage {
 			c.Window = 0
 		}

@@ -153,5 +153,10 @@ func (l *fileList) String() string { return strings.Join(*l, ",") }
 
 func (l *fileList) Type() string { return "FILES" }
 
-// threadsFor is the default of --threads.
-func threadsFor(ranks int) int { return max(1, runtime.GOMAXPROCS(0)/ranks) }
+// threadCount is --threads with its default.
+func (w *world) threadCount() int {
+	if w.threads > 0 {
+		return w.threads
+	}
+	return max(1, runtime.GOMAXPROCS(0)/w.ranks)
+}

@@ -33,6 +33,8 @@ func newPlan() *cobra.Command {
 			switch {
 			case err != nil:
 				return err
+			case asJSON && (fit > 0 || stages):
+				return usagef("--json prints one plan: leave --fit and --stages out")
 			case fit > 0:
 				return printFit(c.OutOrStdout(), cfg, int64(fit))
 			case stages:
