@@ -280,7 +280,7 @@ func (c *Cluster) Step(ctx context.Context, leaf func(leaf int) (zero.Batch, err
 		}
 	}
 	err := c.each(func(r int, rk *rank) error {
-		micro, err := batches(c.program.Train, r, leaf)
+		micro, err := c.batches(c.program.Train, r, leaf)
 		if err != nil {
 			return rk.engine.Fail(err)
 		}
@@ -300,7 +300,7 @@ func (c *Cluster) Eval(ctx context.Context, leaf func(leaf int) (zero.Batch, err
 	}
 	losses := make([]zero.Loss, len(c.ranks))
 	err := c.each(func(r int, rk *rank) error {
-		micro, err := batches(c.program.Eval, r, leaf)
+		micro, err := c.batches(c.program.Eval, r, leaf)
 		if err != nil {
 			return rk.engine.Fail(err)
 		}
@@ -308,6 +308,18 @@ func (c *Cluster) Eval(ctx context.Context, leaf func(leaf int) (zero.Batch, err
 		return err
 	})
 	return losses[0], err
+}
+
+// checkTokens asks the model whether it has the tokens, where it knows.
+func (c *Cluster) checkTokens(b zero.Batch) error {
+	m, ok := c.config.Model.(models.TokenChecker)
+	if !ok {
+		return nil
+	}
+	if err := m.CheckTokens(b.Tokens, b.Targets); err != nil {
+		return fmt.Errorf("%w: %w", zero.ErrBatch, err)
+	}
+	return nil
 }
 
 // guarded calls the user's leaf; a panic in it is an error of that micro-batch.
@@ -320,7 +332,7 @@ func guarded(leaf func(int) (zero.Batch, error), l int) (b zero.Batch, err error
 	return leaf(l)
 }
 
-func batches(p *zero.Plan, rank int, leaf func(int) (zero.Batch, error)) ([]zero.Batch, error) {
+func (c *Cluster) batches(p *zero.Plan, rank int, leaf func(int) (zero.Batch, error)) ([]zero.Batch, error) {
 	leaves := p.Leaves(rank)
 	out := make([]zero.Batch, len(leaves))
 	for slot, l := range leaves {
@@ -328,6 +340,9 @@ func batches(p *zero.Plan, rank int, leaf func(int) (zero.Batch, error)) ([]zero
 			continue
 		}
 		b, err := guarded(leaf, l)
+		if err == nil {
+			err = c.checkTokens(b)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("zeroshard: micro-batch %d: %w", l, err)
 		}
@@ -344,6 +359,9 @@ func (c *Cluster) Logits(ctx context.Context, tokens []int32) ([]float32, error)
 	}
 	if n := c.config.Seq; len(tokens) < 1 || len(tokens) > n {
 		return nil, fmt.Errorf("%w: %d tokens: between 1 and %d are needed", zero.ErrBatch, len(tokens), n)
+	}
+	if err := c.checkTokens(zero.Batch{Tokens: tokens}); err != nil {
+		return nil, err
 	}
 	units := c.config.Model.Units()
 	if last := units[len(units)-1]; last.Sizes(models.Shape{Batch: 1, Seq: c.config.Seq}, models.Logits).Out == 0 {

@@ -78,6 +78,12 @@ type Model interface {
 	Units() []Unit
 }
 
+// TokenChecker is a model that knows its vocabulary. CheckTokens reports the first token that it has not, with its place; targets below 0
+// do not count. It is asked before a pass begins.
+type TokenChecker interface {
+	CheckTokens(tokens, targets []int32) error
+}
+
 // Initializer is a model that knows its initial values. Init fills dst with elements [lo, lo+len(dst)) of p: a pure function
 // of (key, p, lo), so that a rank makes its own slice and nothing depends on the world.
 type Initializer interface {

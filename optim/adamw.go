@@ -27,8 +27,8 @@ func (a AdamW) Validate() error {
 			errs = append(errs, fmt.Errorf("%w: "+format, ErrOptimizer, v))
 		}
 	}
-	check(a.Beta1 >= 0 && a.Beta1 < 1, "AdamW's beta1 %v: use at least 0 and less than 1", a.Beta1)
-	check(a.Beta2 >= 0 && a.Beta2 < 1, "AdamW's beta2 %v: use at least 0 and less than 1", a.Beta2)
+	check(a.Beta1 >= 0 && float32(a.Beta1) < 1, "AdamW's beta1 %v: use at least 0 and less than 1", a.Beta1)
+	check(a.Beta2 >= 0 && float32(a.Beta2) < 1, "AdamW's beta2 %v: use at least 0 and less than 1", a.Beta2)
 	check(a.Eps > 0 && a.Eps < 1, "AdamW's eps %v: use more than 0 and less than 1", a.Eps)
 	check(a.Decay >= 0 && a.Decay < 1e3, "AdamW's decay %v: use 0 or more", a.Decay)
 	return errors.Join(errs...)

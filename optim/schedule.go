@@ -35,7 +35,7 @@ func (s Schedule) Validate() error {
 		}
 	}
 	check(s.Kind == Cosine || s.Kind == Linear || s.Kind == Constant, "schedule %q: use cosine, linear or constant", s.Kind)
-	check(s.Base >= 0 && !math.IsInf(s.Base, 0), "learning rate %v: use 0 or more", s.Base)
+	check(s.Base >= 0 && s.Base <= math.MaxFloat32, "learning rate %v: use 0 or more", s.Base)
 	check(s.Warmup >= 0, "warm-up of %v steps: use 0 or more", s.Warmup)
 	check(s.Steps >= 1, "%v steps: use 1 or more", s.Steps)
 	check(s.Floor >= 0 && s.Floor <= 1, "floor %v: use 0 to 1", s.Floor)

@@ -56,6 +56,9 @@ func (s Strategy) Partly(ratio float64) Strategy {
 	return s
 }
 
+// ShardsGradients says that gradients rest sharded: then windows have one leaf.
+func (s Strategy) ShardsGradients() bool { return s.Grad.Over != shard.None }
+
 // offloads says by flat whether its optimizer state and gradients follow the row's tier.
 func (s Strategy) offloads(l *shard.Layout) []bool {
 	var total, sum float64

@@ -95,7 +95,8 @@ func (j *job) judgeBatch(f *faults) {
 	if j.ranks%j.replicas != 0 {
 		f.check(false, "--replicas %d does not divide --ranks %d: use %s", j.replicas, j.ranks, divisors(j.ranks))
 	}
-	f.check(j.window <= 1 || j.stage < 2 || j.ranks == j.replicas, "--window %d has no meaning at stage %d on %d ranks: sharded gradients are sent leaf by leaf", j.window, j.stage, j.ranks)
+	row, err := zero.Stage(j.stage)
+	f.check(err != nil || j.window <= 1 || !row.ShardsGradients() || j.ranks == j.replicas, "--window %d has no meaning at stage %d on %d ranks: sharded gradients are sent leaf by leaf", j.window, j.stage, j.ranks)
 }
 
 func divisors(n int) string {
