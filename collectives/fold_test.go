@@ -128,7 +128,7 @@ func TestReplicaFoldIsTheTree(t *testing.T) {
 	}
 }
 
-// DESIGN 6.2: at most ⌊log₂M⌋+1 slots, none with one window. And Slots must be what the folds say.
+// At most ⌊log₂M⌋+1 slots, none with one window. And Slots must be what the folds say.
 func TestSlots(t *testing.T) {
 	for m := 1; m <= 64; m++ {
 		for size := 1; size <= m; size++ {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The limits of DESIGN section 9. Lines of files and functions count as an editor shows them; those of a budget count without
+// The limits. Lines of files and functions count as an editor shows them; those of a budget count without
 // comments and blank lines, so that explaining costs nothing.
 const (
 	maxFileLines = 500

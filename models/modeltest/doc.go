@@ -2,7 +2,7 @@
 // on and cannot check in a run.
 //
 //	func TestModel(t *testing.T) {
-//		modeltest.Run(t, ref.New(pool), myModel, models.Shape{Batch: 2, Seq: 5}, vocab)
+//		modeltest.Run(t, ref.New(), myModel, models.Shape{Batch: 2, Seq: 5}, vocab)
 //	}
 //
 // [Leaf] runs a model on one leaf without an engine: all buffers are slices of the Go heap, filled with garbage and with guards
