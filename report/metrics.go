@@ -100,30 +100,40 @@ func cutTail(f *os.File) error {
 	return f.Truncate(0)
 }
 
-// Line is a line of the metrics: a step, or a validation.
+// EndedWell is how a run ended that did what it was asked to.
+const EndedWell = "ok"
+
+// Line is a line of the metrics: a step, a validation, or the end.
 type Line struct {
 	Step       *Step
 	Validation *Validation
+	Ended      string // how the run ended: EndedWell, or in words; "" while it goes
 }
 
 // MarshalJSON writes whichever it is.
 func (l Line) MarshalJSON() ([]byte, error) {
-	if l.Step != nil {
+	switch {
+	case l.Step != nil:
 		return json.Marshal(l.Step)
+	case l.Validation != nil:
+		return json.Marshal(l.Validation)
 	}
-	return json.Marshal(l.Validation)
+	return json.Marshal(map[string]string{"ended": l.Ended})
 }
 
-// UnmarshalJSON reads either: only a step has a loss.
+// UnmarshalJSON reads any: only a step has a loss, only the end has no step.
 func (l *Line) UnmarshalJSON(text []byte) error {
 	var s struct {
 		Step
-		Loss *Number `json:"loss"`
+		Loss  *Number `json:"loss"`
+		Ended string  `json:"ended"`
 	}
 	if err := json.Unmarshal(text, &s); err != nil {
 		return fmt.Errorf("%w: %w", ErrMetrics, err)
 	}
 	switch {
+	case s.Ended != "" && s.Step.Step == 0:
+		*l = Line{Ended: s.Ended}
 	case s.Step.Step < 1:
 		return fmt.Errorf("%w: a line without a step", ErrMetrics)
 	case s.Loss != nil:
@@ -203,8 +213,11 @@ func asMetrics(err error) error {
 type History []Step
 
 // Add takes a line. A validation belongs to its step; a step that was done again after a resume takes the place of the first and
-// of all that came after it.
+// of all that came after it. An end is no step, and a run that was resumed goes on behind it.
 func (h *History) Add(l Line) {
+	if l.Ended != "" {
+		return
+	}
 	steps := *h
 	if v := l.Validation; v != nil {
 		if n := len(steps); n > 0 && steps[n-1].Step == v.Step {

@@ -33,7 +33,7 @@ func TestMetricsGolden(t *testing.T) {
 	}
 	skipped := line(2, math.NaN())
 	skipped.Step.Skipped = "a gradient is NaN (rank 1, parameter wte.weight)"
-	for _, l := range []Line{line(1, 4.5), skipped, validation(2, 4.25)} {
+	for _, l := range []Line{line(1, 4.5), skipped, validation(2, 4.25), {Ended: "failed: \"disk\" <full>"}} {
 		if err := m.Append(l); err != nil {
 			t.Fatal(err)
 		}
@@ -132,6 +132,7 @@ func TestHistory(t *testing.T) {
 		{"in order", []Line{line(1, 10), line(2, 20)}, []float64{10, 20}},
 		{"resumed", []Line{line(1, 10), line(2, 20), line(3, 30), line(2, 21), line(3, 31)}, []float64{10, 21, 31}},
 		{"resumed further back", []Line{line(1, 10), line(2, 20), line(3, 30), line(2, 21)}, []float64{10, 21}},
+		{"resumed after an end", []Line{line(1, 10), {Ended: "stopped by interrupt"}, line(2, 20), {Ended: EndedWell}}, []float64{10, 20}},
 		{"a validation of no step", []Line{validation(7, 1), line(1, 10), validation(9, 1)}, []float64{10}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -156,6 +157,7 @@ func TestReaderRefuses(t *testing.T) {
 		{"no JSON", "{\"step\":1,\"loss\":1}\n<html>\n", "line 2"},
 		{"a bad number", "{\"step\":1,\"loss\":\"big\"}\n", "big"},
 		{"no step", "{\"loss\":1}\n", "without a step"},
+		{"an end that says nothing", "{\"ended\":\"\"}\n", "without a step"},
 		{"nothing of interest", "{\"step\":4}\n", "neither"},
 		{"a list", "[1]\n", "line 1"},
 	} {
@@ -238,6 +240,7 @@ func TestNumber(t *testing.T) {
 // Whatever a file holds, it is read or refused; what is read, is written and read back alike.
 func FuzzReader(f *testing.F) {
 	f.Add([]byte("{\"step\":1,\"loss\":\"NaN\",\"lr\":1e-3}\n{\"step\":1,\"val_loss\":2}\n"))
+	f.Add([]byte("{\"ended\":\"ok\"}\n{\"ended\":\"failed: \\u0000\",\"step\":0}\n"))
 	f.Add([]byte("\n\n{\"step\":2,\"loss\":null}\n{"))
 	f.Add([]byte("{\"step\":-1,\"loss\":1}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {

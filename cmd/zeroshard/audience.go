@@ -164,8 +164,9 @@ func (a *audience) keep(err error) {
 // end writes the report, also of a run that failed, and closes what begin opened.
 func (a *audience) end(r *run, cause error) error {
 	errs := []error{cause, a.failed}
+	how := ending(errors.Join(errs...))
 	if a.metrics != nil {
-		errs = append(errs, a.metrics.Close())
+		errs = append(errs, a.metrics.Append(report.Line{Ended: how}), a.metrics.Close())
 	}
 	if a.reportDir != "" && r.cluster != nil {
 		for _, m := range r.cluster.Memory() {
@@ -174,11 +175,19 @@ func (a *audience) end(r *run, cause error) error {
 		errs = append(errs, a.book.WriteDir(a.reportDir, a.about, a.process))
 	}
 	if a.live != nil {
-		how := ""
-		if cause != nil {
-			how = cause.Error()
-		}
-		errs = append(errs, a.live.Close(how))
+		errs = append(errs, a.live.Show(report.Line{Ended: how}), a.live.Close(""))
 	}
 	return errors.Join(errs...)
+}
+
+// ending is how a run ended, as its metrics say it.
+func ending(err error) string {
+	var stopped *signalError
+	switch {
+	case err == nil:
+		return report.EndedWell
+	case errors.As(err, &stopped):
+		return stopped.Error()
+	}
+	return "failed: " + err.Error()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -24,7 +25,7 @@ func newDash() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dash",
 		Short: "Show a run in the browser",
-		Long: "dash shows the run of a folder, from its metrics.jsonl: a finished one, or one that still goes, which it follows.\n" +
+		Long: "dash shows the run of a folder, from its metrics.jsonl: one that ended, or one that still goes, which it follows.\n" +
 			"It serves until it is interrupted.",
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -58,7 +59,7 @@ func showRun(out io.Writer, dir, addr string, stop <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	follow := &follower{lines: report.NewReader(f), server: s, dir: dir}
+	follow := &follower{file: f, lines: report.NewReader(f), server: s, dir: dir}
 	if err := follow.on(); err != nil {
 		return err
 	}
@@ -99,34 +100,96 @@ func headOf(dir string) (head dash.Run, err error) {
 
 // follower shows the metrics of a run as they grow.
 type follower struct {
+	file   *os.File
 	lines  *report.Reader
 	server *dash.Server
 	dir    string
-	ended  bool
+	end    report.Line // the last line, if it says that the run ended: a resumed run goes on behind it
+	ended  bool        // and that was shown
+	stale  bool        // it was shown that there are no news
+	pace
 }
 
-// on shows what is new. A run that has its summary has ended.
+// pace is the mean time of a run's steps.
+type pace struct {
+	ms    float64
+	steps int
+}
+
+func (p *pace) add(ms report.Number) {
+	if v := float64(ms); v > 0 && !math.IsInf(v, 1) {
+		p.ms, p.steps = p.ms+v, p.steps+1
+	}
+}
+
+// patience is how long a run that goes may say nothing.
+func (p *pace) patience() time.Duration {
+	mean := p.ms / float64(max(1, p.steps))
+	return max(leastPatience, time.Duration(patientSteps*mean*float64(time.Millisecond)))
+}
+
+const (
+	leastPatience = time.Minute
+	patientSteps  = 20
+	// settle is the time between a run's summary and its last line of metrics. Metrics of earlier versions have no such line.
+	settle = 5 * time.Second
+)
+
+// on shows what is new.
 func (f *follower) on() error {
 	if f.ended {
 		return nil
 	}
-	_, ended := os.Stat(filepath.Join(f.dir, train.SummaryFile))
+	if err := f.read(); err != nil {
+		return err
+	}
+	if f.end.Ended == "" && f.hasSummary() {
+		f.end.Ended = report.EndedWell
+	}
+	if f.ended = f.end.Ended != ""; f.ended {
+		return f.server.Show(f.end)
+	}
+	return f.doubt()
+}
+
+// read shows the lines that came, but for an end that comes last.
+func (f *follower) read() error {
 	for {
 		l, err := f.lines.Next()
 		if errors.Is(err, io.EOF) {
-			break
+			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", filepath.Join(f.dir, report.MetricsFile), err)
+			return fmt.Errorf("%s: %w", f.file.Name(), err)
+		}
+		f.end, f.stale = report.Line{}, false
+		if l.Ended != "" {
+			f.end = l
+			continue
+		}
+		if l.Step != nil {
+			f.pace.add(l.Step.StepMS)
 		}
 		if err := f.server.Show(l); err != nil {
 			return err
 		}
 	}
-	if f.ended = ended == nil; f.ended {
-		return f.server.Finish("")
+}
+
+// hasSummary reports whether the run has ended, by its summary.
+func (f *follower) hasSummary() bool {
+	info, err := os.Stat(filepath.Join(f.dir, train.SummaryFile))
+	return err == nil && time.Since(info.ModTime()) > settle
+}
+
+// doubt says once of a run that told nothing for long that it may have been killed: whoever is killed writes no last line.
+func (f *follower) doubt() error {
+	info, err := f.file.Stat()
+	if err != nil || f.stale || time.Since(info.ModTime()) < f.patience() {
+		return err
 	}
-	return nil
+	f.stale = true
+	return f.server.Stale(info.ModTime())
 }
 
 func (f *follower) until(stop <-chan struct{}) error {

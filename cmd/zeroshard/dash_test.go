@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -222,6 +224,79 @@ func TestDashFollowsARun(t *testing.T) {
 	close(stop)
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// A run's last line says how it ended, and the page shows that.
+func TestDashShowsHowARunEnded(t *testing.T) {
+	empty(t)
+	c := start(t, "--steps", "10000000", "--eval-every", "0", "--out", "stopped")
+	c.until(t, "step ")
+	if err := c.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	c.end()
+	c = start(t, "--steps", "10000000", "--eval-every", "0", "--out", "killed")
+	c.until(t, "step ")
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	c.end()
+	execute(micro(t, "--quiet", "--out", "well")...)
+	execute(micro(t, "--steps", "30", "--lr", "1e30", "--clip", "0", "--optimizer", "sgd", "--quiet", "--out", "failed")...)
+	execute(micro(t, "--quiet", "--out", "old")...)
+	long := time.Now().Add(-time.Hour)
+	metrics := filepath.Join("old", report.MetricsFile)
+	all, err := os.ReadFile(metrics)
+	if err == nil {
+		err = errors.Join(os.WriteFile(metrics, bytes.TrimSuffix(all, []byte("{\"ended\":\"ok\"}\n")), 0o644),
+			os.Chtimes("old/summary.json", long, long), os.Chtimes("killed/"+report.MetricsFile, long, long))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"well": "event: end\ndata: {\"error\":\"\"}", "old": "event: end\ndata: {\"error\":\"\"}", "stopped": "event: end\ndata: {\"error\":\"stopped by interrupt\"}",
+		"failed": "event: end\ndata: {\"error\":\"failed: train: ", "killed": fmt.Sprintf("event: stale\ndata: {\"since_ms\":%d}", long.UnixMilli()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out safeBuffer
+			stop, ended := make(chan struct{}), make(chan error, 1)
+			go func() { ended <- showRun(&out, name, "127.0.0.1:0", stop) }()
+			url := address(t, &out)
+			stopping := sync.OnceFunc(func() { close(stop) })
+			if name == "killed" { // its stream ends with the server: it may go on
+				time.AfterFunc(200*time.Millisecond, stopping)
+			}
+			text := stream(t, url)
+			stopping()
+			if !strings.Contains(text, want) {
+				t.Errorf("no %q in %s", want, text)
+			}
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A run may be silent for twenty of its steps, but never for less than a minute.
+func TestPatience(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		steps []report.Number
+		want  time.Duration
+	}{
+		{"no step yet", nil, time.Minute}, {"short steps", []report.Number{10, 20}, time.Minute},
+		{"long steps", []report.Number{5000, 7000, report.Number(math.NaN()), report.Number(math.Inf(1))}, 2 * time.Minute},
+	} {
+		var p pace
+		for _, ms := range c.steps {
+			p.add(ms)
+		}
+		if got := p.patience(); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
 	}
 }
 

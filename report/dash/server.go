@@ -57,12 +57,22 @@ func New(run Run, positions func() []report.Position) (*Server, error) {
 	return s, s.send("run", head{s.id, run}, true)
 }
 
-// Show shows a line of the run's metrics.
+// Show shows a line of the run's metrics. Nothing is shown after an end.
 func (s *Server) Show(l report.Line) error {
-	if l.Step != nil {
+	switch {
+	case l.Step != nil:
 		return s.send("step", l, l.Step.Skipped != "")
+	case l.Validation != nil:
+		return s.send("val", l, true)
+	case l.Ended == report.EndedWell:
+		return s.Finish("")
 	}
-	return s.send("val", l, true)
+	return s.Finish(l.Ended)
+}
+
+// Stale shows that the run has told nothing since a time, without having ended. The next step or validation takes it back.
+func (s *Server) Stale(since time.Time) error {
+	return s.send("stale", map[string]int64{"since_ms": since.UnixMilli()}, true)
 }
 
 func (s *Server) send(name string, v any, keep bool) error {

@@ -6,7 +6,7 @@
   const parts = [["compute", "compute_ms", "compute"], ["communication", "comm_ms", "comm"], ["I/O", "io_ms", "io"], ["wait", "wait_ms", "wait"]];
   const num = (v) => (typeof v === "string" ? Number(v) : v); // "NaN" and "Infinity" come as text
   const finite = (v) => { const n = num(v); return Number.isFinite(n) ? n : null; };
-  let run = null, steps = [], at = null, ended = false, scheduled = false;
+  let run = null, steps = [], at = null, ended = false, stale = "", scheduled = false;
   const rankColor = (r) => `hsl(${(210 + 137.5 * r) % 360} 60% ${Z.dark.matches ? 66 : 42}%)`;
 
   function state(word, cls) {
@@ -14,26 +14,32 @@
     $("state").className = "state " + (cls || "");
   }
 
+  // news takes back that a run may have been killed.
+  function news() {
+    if (stale) state("live", "live");
+    stale = "";
+    touch();
+  }
   // A later event of a step replaces what is known of it: a step done again after a resume, or sent again after a reconnect.
   function addStep(s) {
     while (steps.length && steps[steps.length - 1].step >= s.step) steps.pop();
     for (const k of ["loss", "lr", "norm", "tokens_per_s", "step_ms", "val_loss"]) if (k in s) s[k] = num(s[k]);
     steps.push(s);
-    touch();
+    news();
   }
   function addVal(v) {
     const s = steps.findLast((s) => s.step <= v.step);
     if (s) s.val_loss = num(v.val_loss);
-    touch();
+    news();
   }
 
   function connect() {
     const source = new EventSource("events");
     const on = (name, f) => source.addEventListener(name, (e) => f(JSON.parse(e.data)));
-    source.onopen = () => state("live", "live");
+    source.onopen = () => (stale ? state(stale, "lost") : state("live", "live"));
     source.onerror = () => { if (!ended) state(source.readyState === EventSource.CLOSED ? "closed: reload to try again" : "connection lost, trying again", "lost"); };
     on("run", (r) => {
-      if (run && run.id !== r.id) { steps = []; at = null; }
+      if (run && run.id !== r.id) { steps = []; at = null; stale = ""; }
       run = r;
       document.title = r.title + " – zeroshard";
       $("title").textContent = r.title;
@@ -43,11 +49,16 @@
     on("step", addStep);
     on("val", addVal);
     on("at", (p) => { at = p; ranks(); });
+    on("stale", (e) => {
+      stale = "no news since " + new Date(e.since_ms).toLocaleString() + ": it may have been killed";
+      state(stale, "lost");
+    });
     on("end", (e) => {
       ended = true;
+      stale = "";
       source.close();
       at = null;
-      state(e.error ? "ended: " + e.error : "finished", e.error ? "lost" : "");
+      state(e.error || "finished", e.error ? "lost" : "");
       touch();
     });
   }
