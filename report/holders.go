@@ -27,8 +27,8 @@ type Holder struct {
 	Kind   string   `json:"kind"`
 	Bytes  int64    `json:"bytes"`
 	Unit   string   `json:"unit"`             // that needs them, or the flat whose state they are; "" for what the whole rank shares
-	Phase  Phase    `json:"phase"`            // in which they were begun; "" for what lives all the time
-	Line   string   `json:"line"`             // of the plan, that began them
+	Phase  Phase    `json:"phase"`            // in which they were begun; PhaseResident for what lives all the time
+	Line   string   `json:"line"`             // of the plan, that began them; of what lives all the time, the first that gathers or updates them, else betweenSteps
 	First  int      `json:"first"`            // first and last op that use them, -1 for what lives all the time
 	Last   int      `json:"last"`             //
 	Params []string `json:"params,omitempty"` // parameters whose state they are
@@ -50,6 +50,9 @@ func (s *script) holders(layoutOf func(flat int) (name string, params []string),
 		switch {
 		case onDevice(b):
 			h.Unit, h.Params = layoutOf(b.Flat)
+			if op := s.mover(i); op >= 0 {
+				h.Line = s.plan.Line(op)
+			}
 		case s.first[i] >= 0 && times[s.first[i]].start <= at && at < times[s.last[i]].end:
 			op := s.first[i]
 			h.Unit, h.Phase, h.Line, h.First, h.Last = s.needs(layoutOf, op), s.phase[op], s.plan.Line(op), b.First, b.Last
@@ -58,9 +61,31 @@ func (s *script) holders(layoutOf func(flat int) (name string, params []string),
 		}
 		out = append(out, h)
 	}
+	for i := range out {
+		if h := &out[i]; h.First < 0 {
+			h.Phase, h.Line = PhaseResident, cmp.Or(h.Line, betweenSteps)
+		}
+	}
 	out = slices.DeleteFunc(out, func(h Holder) bool { return h.Bytes == 0 })
 	slices.SortStableFunc(out, func(x, y Holder) int { return cmp.Compare(y.Bytes, x.Bytes) })
 	return out
+}
+
+// betweenSteps stands for the plan line of what no op gathers or updates.
+const betweenSteps = "between steps"
+
+// mover is the first op that gathers or updates a buffer, -1 if none does.
+func (s *script) mover(buf int) int {
+	return slices.IndexFunc(s.plan.Ops, func(o zero.Op) bool {
+		switch o.Verb {
+		case zero.Gather:
+			return o.Args.Src.Buf == buf || o.Args.Dst.Buf == buf
+		case zero.Update:
+			return slices.ContainsFunc(o.Args.Ins, func(r zero.Ref) bool { return r.Buf == buf }) ||
+				slices.ContainsFunc(o.Args.Outs, func(r zero.Ref) bool { return r.Buf == buf })
+		}
+		return false
+	})
 }
 
 // onDevice reports whether a buffer lives in device memory as long as the engine.

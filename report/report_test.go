@@ -102,6 +102,13 @@ func TestCurve(t *testing.T) {
 				held := rank.Peak.Rest
 				for _, h := range rank.Peak.Holders {
 					held += h.Bytes
+					if (h.First < 0) != (h.Phase == PhaseResident) || h.Line == "" {
+						t.Errorf("rank %d: %+v", r, h)
+					}
+					shared := h.Kind == "workspace" || h.Kind == "communication" // with all ops: no one moves it
+					if h.First < 0 && !strings.HasPrefix(h.Kind, "gradient") && (h.Line == betweenSteps) != shared {
+						t.Errorf("rank %d: %s of kind %s lives all the time, its line is %q", r, h.Name, h.Kind, h.Line)
+					}
 				}
 				if held != rank.Peak.Bytes || len(rank.Peak.Holders) > maxHolders {
 					t.Errorf("rank %d: holders have %d of %d bytes", r, held, rank.Peak.Bytes)

@@ -96,6 +96,9 @@ const (
 	PhaseUpdate   Phase = "update"
 )
 
+// PhaseResident is the phase of what lives all the time.
+const PhaseResident Phase = "resident"
+
 // Phases lists them in the order of a step.
 func Phases() []Phase { return []Phase{PhaseForward, PhaseBackward, PhaseUpdate} }
 

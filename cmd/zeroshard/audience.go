@@ -93,12 +93,14 @@ func (a *audience) goLive(r *run) (err error) {
 // subject is the head of a run's reports.
 func subject(r *run) report.Subject {
 	j := &r.job
-	return report.Subject{Title: fmt.Sprintf("%s, stage %d, %d ranks", j.model, j.stage, j.ranks), Limit: int64(j.deviceMemory), Facts: []report.Fact{
+	about := report.Subject{Title: fmt.Sprintf("%s, stage %d, %d ranks", j.model, j.stage, j.ranks), Limit: int64(j.deviceMemory), Facts: []report.Fact{
 		{Name: "model", Value: fmt.Sprintf("%s (%s parameters)", j.model, train.Thousands(int64(r.model.Params())))},
 		{Name: "ranks", Value: fmt.Sprint(j.ranks)}, {Name: "stage", Value: fmt.Sprintf("%d (%s)", j.stage, stageWords[j.stage])},
 		{Name: "batch", Value: fmt.Sprintf("%d × %d tokens in %d micro-batches", j.globalBatch, j.seq, j.globalBatch/j.microBatch)},
 		{Name: "prefetch", Value: fmt.Sprint(j.prefetch)}, {Name: "recompute", Value: j.recompute.String()},
 	}}
+	about.Facts = append(about.Facts, j.tiers.facts()...)
+	return about
 }
 
 // begin opens the metrics in the run's folder, and says where the live page is.

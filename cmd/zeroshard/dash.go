@@ -86,6 +86,10 @@ func headOf(dir string) (head dash.Run, err error) {
 		Limit  int64  `json:"device-memory"`
 		Batch  int    `json:"global-batch"`
 		Seq    int    `json:"seq"`
+
+		Optimizer string  `json:"offload-optimizer"`
+		Param     string  `json:"offload-param"`
+		Ratio     float64 `json:"offload-ratio"`
 	}
 	if err := json.Unmarshal(raw, &set); err != nil {
 		return head, fmt.Errorf("%w: %s: %w", report.ErrRun, filepath.Join(dir, train.SettingsFile), err)
@@ -95,6 +99,7 @@ func headOf(dir string) (head dash.Run, err error) {
 	}
 	head = dash.Run{Title: fmt.Sprintf("%s, stage %d, %d ranks", set.Model, set.Stage, set.Ranks), Ranks: set.Ranks, Steps: set.Steps, Limit: set.Limit,
 		Facts: []report.Fact{{Name: "run", Value: dir}, {Name: "batch", Value: fmt.Sprintf("%d × %d tokens", set.Batch, set.Seq)}}}
+	head.Facts = append(head.Facts, (&tiers{optimizer: set.Optimizer, param: set.Param, ratio: set.Ratio}).facts()...)
 	return head, nil
 }
 

@@ -280,6 +280,35 @@ func TestDashShowsHowARunEnded(t *testing.T) {
 	}
 }
 
+// The pages say what rests outside device memory, where something does.
+func TestOffloadIsAFact(t *testing.T) {
+	empty(t)
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"none": {nil, ""},
+		"part": {[]string{"--offload-optimizer", "host", "--offload-ratio", "0.5", "--offload-param", "file", "--offload-path", t.TempDir()},
+			"optimizer state on host (ratio 0.5), parameters on file"},
+	} {
+		if got := execute(micro(t, append(c.args, "--quiet", "--out", name, "--memory-report", name+"-report")...)...); got.code != 0 {
+			t.Fatal(got.stderr)
+		}
+		head, err := headOf(name)
+		raw, readErr := os.ReadFile(name + "-report/memory.json")
+		var r report.Report
+		if err := errors.Join(err, readErr, json.Unmarshal(raw, &r)); err != nil {
+			t.Fatal(err)
+		}
+		for _, facts := range [][]report.Fact{head.Facts, r.Facts} {
+			at := slices.IndexFunc(facts, func(f report.Fact) bool { return f.Name == "offload" })
+			if (at >= 0) != (c.want != "") || at >= 0 && facts[at].Value != c.want {
+				t.Errorf("%s: %v", name, facts)
+			}
+		}
+	}
+}
+
 // A run may be silent for twenty of its steps, but never for less than a minute.
 func TestPatience(t *testing.T) {
 	for _, c := range []struct {

@@ -8,6 +8,7 @@ import (
 
 	"zeroshard"
 	"zeroshard/memory"
+	"zeroshard/report"
 	"zeroshard/zero"
 )
 
@@ -75,6 +76,28 @@ func (t *tiers) describe(all []zeroshard.RankTier) (lines []string) {
 	}
 	return lines
 }
+
+// facts is what rests outside device memory, for the head of a page: nothing where all rests there.
+func (t *tiers) facts() []report.Fact {
+	var parts []string
+	if away(t.optimizer) {
+		part := "optimizer state on " + t.optimizer
+		if t.ratio > 0 && t.ratio < 1 {
+			part += fmt.Sprintf(" (ratio %v)", t.ratio)
+		}
+		parts = append(parts, part)
+	}
+	if away(t.param) {
+		parts = append(parts, "parameters on "+t.param)
+	}
+	if parts == nil {
+		return nil
+	}
+	return []report.Fact{{Name: "offload", Value: strings.Join(parts, ", ")}}
+}
+
+// away reports whether a tier's flag names a tier. Settings of earlier versions have none.
+func away(tier string) bool { return tier != "" && tier != "none" }
 
 // what rests in a tier, in words.
 func (t *tiers) what(tier string) string {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io/fs"
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -55,5 +56,23 @@ func TestWriteReportEscapes(t *testing.T) {
 	}
 	if strings.Contains(page.String(), "</title><script>") || !strings.Contains(page.String(), `\u003c/script\u003e`) {
 		t.Error("a name broke out of its place")
+	}
+}
+
+// A run whose losses are NaN from the second step on has one value to draw: as a point.
+func TestLoneValueIsAPoint(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip(err)
+	}
+	shared, err := fs.ReadFile(Files(), "shared.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const browser = "globalThis.matchMedia = () => ({ addEventListener() {} }); globalThis.addEventListener = () => {}; globalThis.innerWidth = 1;"
+	const ask = "console.log([[], [null], [3, null, null], [null, 0], [1, null, 2]].map(Z.lone).join());"
+	out, err := exec.Command(node, "-e", browser+string(shared)+ask).CombinedOutput()
+	if got := strings.TrimSpace(string(out)); err != nil || got != "true,true,true,true,false" {
+		t.Errorf("%v: %s", err, got)
 	}
 }

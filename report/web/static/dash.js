@@ -78,7 +78,7 @@
         scales: { x: { time: false, range: (u, a, b) => (a === null ? [0, Math.max(1, run ? run.steps : 1)] : a === b ? [a - 1, b + 1] : [a, b]) },
           y: { range: (u, a, b) => range(a, b, p) } },
         series: [{}, ...p.series.map((s) => ({ label: s.name, stroke: s.color, fill: stepped ? s.color : undefined, width: stepped ? 0 : 1.5, dash: s.dash,
-          spanGaps: true, points: { show: s.points || steps.length < 2, size: 5 } }))],
+          spanGaps: true, points: { show: s.points || ((u, i) => Z.lone(u.data[i])), size: 5 } }))],
         axes: [Z.axis({ label: "step", incrs: [1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 2500, 5000, 10000, 20000, 50000, 100000, 200000, 500000, 1000000], size: 24, space: 60 }),
           (extra && extra.bytes ? Z.byteAxis : Z.axis)({ size: 68, values: (_, v) => v.map((n) => values(n)) })],
         hooks: { setCursor: [(u) => legend(id, p, values, u.cursor.idx)] },

@@ -244,7 +244,7 @@
     box.replaceChildren(
       el("p", {}, "Rank " + r.rank + " had most in use in step " + p.step + ", in " + p.phase + ": ", el("b", {}, bytes(p.bytes)), " (" + whole(p.bytes) + " bytes), at plan line ", el("code", {}, d.plan.lines[p.op]), "."),
       Z.table("holders", null, [{ name: "Holder" }, { name: "Kind" }, { name: "Bytes", num: true }, { name: "Share", num: true }, { name: "Unit or flat" }, { name: "Phase" }, { name: "Lives" }, { name: "Begun by plan line" }],
-        p.holders.map((h) => [el("span", h.params ? { title: h.params.join(", ") } : {}, h.name), kind(h), bytes(h.bytes), percent(h.bytes, p.bytes), h.unit || "–", h.phase || "all", lives(h), h.line ? el("code", {}, h.line.replace(/ +/g, " ")) : "–"]),
+        p.holders.map((h) => [el("span", h.params ? { title: h.params.join(", ") } : {}, h.name), kind(h), bytes(h.bytes), percent(h.bytes, p.bytes), h.unit || "–", h.phase, lives(h), h.line ? el("code", {}, h.line.replace(/ +/g, " ")) : "–"]),
         p.others ? [["and " + p.others + " more", "", bytes(p.other_bytes), percent(p.other_bytes, p.bytes), "", "", "", ""]] : []));
   }
 

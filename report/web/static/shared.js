@@ -49,6 +49,9 @@ const Z = (() => {
     return a !== 0 && (a < 1e-3 || a >= 1e6) ? v.toExponential(2) : String(Number(v.toPrecision(digits)));
   }
 
+  // lone reports whether a series has one value at most that can be drawn: no line leads through it, so it needs a point.
+  const lone = (values) => values.filter((v) => v !== null && v !== undefined).length < 2;
+
   // Powers of two, so that ticks are whole MiB.
   const byteSteps = Array.from({ length: 51 }, (_, i) => 2 ** i);
   const byteAxis = (extra) => axis({ incrs: byteSteps, values: (_, v) => v.map((x) => bytes(x)), size: 68, ...extra });
@@ -102,5 +105,5 @@ const Z = (() => {
     return el("div", { class: "stack", role: "img", "aria-label": label },
       ...parts.map((p) => el("i", { style: { width: (100 * p.value) / all + "%", background: p.color }, title: p.name })));
   }
-  return { dark, css, narrow, el, bytes, whole, ms, percent, figure, axis, byteAxis, chart, redraw, themed, tile, table, chip, stackBar };
+  return { dark, css, narrow, el, bytes, whole, ms, percent, figure, lone, axis, byteAxis, chart, redraw, themed, tile, table, chip, stackBar };
 })();
