@@ -17,9 +17,9 @@ func Execute(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	cmd, err := root.ExecuteC()
+	err := root.Execute()
 	if err != nil {
-		fmt.Fprintln(stderr, complaint(cmd, err))
+		fmt.Fprintln(stderr, complaint(err))
 	}
 	return exitCode(err)
 }
@@ -43,8 +43,8 @@ func newRoot() *cobra.Command {
 // maxFaults bounds how many faults one complaint lists: it stays on a screen whatever was typed.
 const maxFaults = 5
 
-// complaint is what stderr gets: a line for each fault, and where to read on when the command line was at fault.
-func complaint(cmd *cobra.Command, err error) string {
+// complaint is what stderr gets: a line for each fault.
+func complaint(err error) string {
 	text := strings.TrimPrefix(strings.TrimSpace(err.Error()), "zeroshard: ")
 	if exitCode(err) != exitUsage {
 		return "zeroshard: " + text
@@ -53,7 +53,7 @@ func complaint(cmd *cobra.Command, err error) string {
 	if len(lines) > maxFaults {
 		lines = append(lines[:maxFaults-1], fmt.Sprintf("and %d more", len(lines)-maxFaults+1))
 	}
-	return "zeroshard: " + strings.Join(lines, "\nzeroshard: ") + fmt.Sprintf("\n(%s --help lists the flags)", cmd.CommandPath())
+	return "zeroshard: " + strings.Join(lines, "\nzeroshard: ")
 }
 
 // noCommand refuses what is no command.

@@ -148,7 +148,7 @@ func TestLimitAtRunTime(t *testing.T) {
 	}
 	_, err = zeroshard.Local(context.Background(), zeroshard.Config{Model: m, Ranks: 2, Stage: 3, GlobalBatch: 2, MicroBatch: 1, Seq: 8},
 		zeroshard.WithObservers(func(int) []memory.Observer { return []memory.Observer{memory.NewLimit(300_000)} }))
-	if text := complaint(newRoot(), err); exitCode(err) != exitNoFit || !strings.Contains(text, "held: resident") || !strings.Contains(text, "plan line") {
+	if text := complaint(err); exitCode(err) != exitNoFit || !strings.Contains(text, "held: resident") || !strings.Contains(text, "plan line") {
 		t.Errorf("exit %d: %s", exitCode(err), text)
 	}
 }

@@ -150,7 +150,8 @@ func (r *run) open() (err error) {
 		paths = []string{path}
 		r.learning.data = paths
 	}
-	if r.output.summary != "" {
+	inRun := r.output.out != "" && filepath.Dir(r.output.summary) == filepath.Clean(r.output.out) // that folder is made later
+	if r.output.summary != "" && !inRun {
 		if err := train.Writable(r.output.summary); err != nil {
 			return err
 		}

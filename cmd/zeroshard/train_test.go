@@ -259,3 +259,15 @@ func TestTrainOffloaded(t *testing.T) {
 		}
 	}
 }
+
+// The run folder is made by the run, so the summary may be asked for in it.
+func TestSummaryInTheRunFolder(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "run")
+	got := execute(micro(t, "--quiet", "--out", out, "--summary", filepath.Join(out, "s.json"))...)
+	if got.code != 0 || got.stderr != "" {
+		t.Fatalf("exit %d: %s", got.code, got.stderr)
+	}
+	if readSummary(t, filepath.Join(out, "s.json")).StateSHA256 != readSummary(t, filepath.Join(out, "summary.json")).StateSHA256 {
+		t.Error("the two summaries differ")
+	}
+}
