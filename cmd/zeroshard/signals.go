@@ -35,8 +35,8 @@ func watch(log io.Writer) *signals {
 					os.Exit(exitCode(&signalError{sig.(syscall.Signal)}))
 				}
 				s.got.Store(int32(sig.(syscall.Signal)))
+				close(s.stop) // before the message: nobody may be reading it
 				fmt.Fprintf(log, "\nzeroshard: %v: leaving after this step; again leaves at once\n", sig)
-				close(s.stop)
 			}
 		}
 	}()
