@@ -234,7 +234,7 @@ func checkDamage(t *testing.T, err error, d damage, k offload.Key, path string) 
 	if !errors.Is(err, d.is) || !errors.As(err, &call) || call.Rank != 1 || call.Key != k || call.Path != path {
 		t.Fatalf("%v\nwant %v of %v in %s", err, d.is, k, path)
 	}
-	says(t, err, "rank 1: ", k.Flat, k.State, path)
+	says(t, err, "rank 1", k.Flat, k.State, path)
 }
 
 // An evaluation and a look at the state meet damage too.

@@ -41,7 +41,7 @@ func offloaded(t *testing.T, c cell, j zeroshard.Config) zeroshard.Config {
 // A model ten times as large as the device: 24 equal layers, and a limit of a tenth of what stage 0 needs. Sharding alone does not fit; with
 // optimizer state on the host, or everything in files, it trains to the bits of stage 0 without a limit.
 func TestOffloadModelTenTimesTheDevice(t *testing.T) {
-	m, err := gpt.New(gpt.Config{Layers: 24, Heads: 2, Width: 48, Vocab: 64, Positions: 16, Bias: true})
+	m, err := gpt.New(gpt.Config{Layers: 24, Heads: 2, Width: 64, Vocab: 64, Positions: 16, Bias: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,16 +56,16 @@ func TestOffloadModelTenTimesTheDevice(t *testing.T) {
 	}
 	need := pr.Cost().Peak()
 	j.DeviceMemory = need / 10
-	for _, c := range []cell{plain, {Stage: 0, Ranks: 8}, {Stage: 3, Ranks: 8, Recompute: 1}} {
+	for _, c := range []cell{plain, {Stage: 0, Ranks: 8, Threads: 1}, {Stage: 3, Ranks: 8, Threads: 1, Recompute: 1}} {
 		var fit *zeroshard.FitError
 		if _, err := zeroshard.Local(context.Background(), c.config(j)); !errors.As(err, &fit) || fit.Limit != j.DeviceMemory {
 			t.Errorf("%v in %d bytes: %v, want a refusal", c, j.DeviceMemory, err)
 		}
 	}
 	for _, c := range []cell{
-		{Stage: 3, Ranks: 8, Prefetch: 1, Recompute: 1, Optim: zero.HostTier},
-		{Stage: 3, Ranks: 1, Prefetch: 1, Recompute: 1, Optim: zero.FileTier, Param: zero.FileTier},
-		{Stage: 3, Ranks: 2, Prefetch: 2, Recompute: 1, Optim: zero.FileTier, Param: zero.FileTier},
+		{Stage: 3, Ranks: 8, Threads: 1, Prefetch: 1, Recompute: 1, Optim: zero.HostTier},
+		{Stage: 3, Ranks: 1, Threads: 1, Prefetch: 1, Recompute: 1, Optim: zero.FileTier, Param: zero.FileTier},
+		{Stage: 3, Ranks: 2, Threads: 1, Prefetch: 2, Recompute: 1, Optim: zero.FileTier, Param: zero.FileTier},
 	} {
 		t.Run(c.String(), func(t *testing.T) {
 			leaks(t)
