@@ -13,7 +13,6 @@ import (
 
 	"zeroshard"
 	"zeroshard/offload"
-	"zeroshard/zero"
 )
 
 // mounted is a folder with a file system of its own in memory.
@@ -30,8 +29,6 @@ func mounted(t *testing.T, flags uintptr, size string) string {
 	})
 	return dir
 }
-
-var allOnFile = cell{Stage: 3, Ranks: 2, Prefetch: 1, Optim: zero.FileTier, Param: zero.FileTier}
 
 // A disk that is too small is refused before training, with the file, the bytes and the room; nothing stays on it.
 func TestOffloadDiskTooSmall(t *testing.T) {

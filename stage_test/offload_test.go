@@ -19,6 +19,8 @@ import (
 	"zeroshard/zero"
 )
 
+var allOnFile = cell{Stage: 3, Ranks: 2, Prefetch: 1, Optim: zero.FileTier, Param: zero.FileTier}
+
 // tierDir is a folder for files of tiers, which must be empty again when the test ends.
 func tierDir(t *testing.T) string {
 	t.Helper()
