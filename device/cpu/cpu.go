@@ -2,10 +2,10 @@ package cpu
 
 import (
 	"fmt"
-	"os"
 	"sync"
 
 	"zeroshard/device"
+	"zeroshard/internal/pages"
 )
 
 // Options of New. The zero value is ready to use.
@@ -58,7 +58,7 @@ func (d *Device) Alloc(bytes int64) (device.Mem, error) {
 	}
 	b := &block{dev: d}
 	if bytes > 0 {
-		mapped, err := mapPages(bytes)
+		mapped, err := pages.Map(bytes)
 		if err != nil {
 			return nil, fmt.Errorf("device: %s: allocation of %d bytes, %d are in use: %w: %w", d.name, bytes, d.used, device.ErrMemory, err)
 		}
@@ -97,7 +97,7 @@ func (d *Device) release(b *block) error {
 	if mapped == nil {
 		return nil
 	}
-	if err := unmapPages(mapped); err != nil {
+	if err := pages.Unmap(mapped); err != nil {
 		return fmt.Errorf("device: %s: unmap of %d bytes: %w", d.name, len(mapped), err)
 	}
 	return nil
@@ -175,16 +175,3 @@ func (d *Device) Close() error {
 	}
 	return first
 }
-
-// roundUp is bytes in whole pages; 0 where that overflows an int.
-func roundUp(bytes int64) int {
-	page := int64(max(os.Getpagesize(), alignment))
-	n := bytes + page - 1
-	if n < bytes || int64(int(n)) != n {
-		return 0
-	}
-	return int(n / page * page)
-}
-
-// alignment is what device.Device promises.
-const alignment = 4096
