@@ -7,17 +7,17 @@ import (
 	"zeroshard/models"
 )
 
-// Config describes a model.
+// Config describes a model. Its JSON is what a checkpoint keeps of it.
 type Config struct {
-	Layers    int
-	Heads     int     // of each block; divides Width
-	Width     int     // d, elements of a token's vector
-	Vocab     int     // rows of the embedding
-	Positions int     // longest sequence
-	Inner     int     // width of the MLP's hidden layer; 0 = 4·Width
-	Bias      bool    // biases in norms and linear layers, as GPT-2 has
-	Dropout   float32 // of embedding, attention and both residual branches, in Train; Bits: changed
-	Eps       float32 // of the norms; 0 = 1e-5
+	Layers    int     `json:"layers"`
+	Heads     int     `json:"heads"`     // of each block; divides Width
+	Width     int     `json:"width"`     // d, elements of a token's vector
+	Vocab     int     `json:"vocab"`     // rows of the embedding
+	Positions int     `json:"positions"` // longest sequence
+	Inner     int     `json:"inner"`     // width of the MLP's hidden layer; 0 = 4·Width
+	Bias      bool    `json:"bias"`      // biases in norms and linear layers, as GPT-2 has
+	Dropout   float32 `json:"dropout"`   // of embedding, attention and both residual branches, in Train; Bits: changed
+	Eps       float32 `json:"eps"`       // of the norms; 0 = 1e-5
 }
 
 // limit bounds widths and counts, so that a product of two of them and a small factor is in an int64's range.
