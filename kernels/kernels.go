@@ -98,6 +98,10 @@ type Net interface {
 	// loss[1] += number of valid targets, both fp64. Targets < 0 are ignored (their gradient row is zero). Rows ascend.
 	// With Grad false the logits are left as they are.
 	CrossEntropy(s device.Stream, c CrossEntropy)
+	// EmbedNext: Embed of rows that continue texts, see the struct.
+	EmbedNext(s device.Stream, e EmbedNext)
+	// AttentionNext: Attention of rows that continue texts, over keys and values that a cache holds. It appends theirs.
+	AttentionNext(s device.Stream, a AttentionNext)
 	// PickRows: dst (B,d) = x (B·T,d) at each sequence's row whose target is ≥ 0 (the last such row; the last row where none is).
 	PickRows(s device.Stream, dst, x, targets Buffer, seq, d int)
 }
@@ -146,6 +150,23 @@ type Attention struct {
 type AttentionBackward struct {
 	DQKV, DOut Buffer
 	Attention
+}
+
+// EmbedNext is one call. Of each sequence's Seq rows the first few continue its text, the others are padding: Spans (B, 2) int32 holds, for
+// each sequence, the place in the text of its first row, and how many rows there are, 0 to Seq. Tokens (B·Seq), Pos (places, d) or empty;
+// Out (B·Seq, d) is zero in rows of padding.
+type EmbedNext struct {
+	Out, Table, Pos, Tokens, Spans Buffer
+	Batch, Seq, Dim                int
+}
+
+// AttentionNext is one call. QKV (B·Seq, 3·Heads·Dim) and Out (B·Seq, Heads·Dim) are as in Attention, Spans as in EmbedNext. Cache holds keys
+// (B, Heads, Dim, Room), then values (B, Heads, Room, Dim). Keys and values of the rows are put at their places, and a row sees all places
+// up to its own: its bits in Out are those of Attention over the whole text, however it is cut into calls. What lies at later places does
+// not matter, Out is zero in rows of padding, and no row may stand past Room.
+type AttentionNext struct {
+	Out, QKV, Cache, Spans       Buffer
+	Batch, Seq, Room, Heads, Dim int
 }
 
 // CrossEntropy is one call. Logits (Rows,Vocab), Targets (Rows) int32, Loss 2 fp64, Scale 1 fp32 or empty for 1.

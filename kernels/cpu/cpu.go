@@ -16,6 +16,7 @@ type Kernels struct {
 	path    *path
 	threads []thread // scratch, by part of a job
 	jobs    jobs
+	next    nextJob // a job too
 }
 
 var (
@@ -43,6 +44,7 @@ func newKernels(pool kernels.Pool, p *path) *Kernels {
 	}
 	k := &Kernels{pool: pool, path: p, threads: make([]thread, pool.Threads())}
 	k.jobs.tie(k)
+	k.next.k = k
 	return k
 }
 

@@ -20,6 +20,7 @@ func netTests() (tests list) {
 	tests.embed()
 	tests.layernorm()
 	tests.attention()
+	tests.next()
 	tests.elementwise()
 	tests.crossEntropy()
 	return tests
