@@ -44,21 +44,30 @@ func (b *block) Name() string { return b.name }
 
 func (b *block) Reads() (forward, backward []string) { return b.reads, b.reads }
 
-func (b *block) Sizes(s models.Shape, _ models.Mode) models.Sizes {
+// Sizes: in Decode keys and values are cached, 2d elements for each token of room, and nobody asks for a log-sum-exp.
+func (b *block) Sizes(s models.Shape, m models.Mode) models.Sizes {
 	n, d, inner := s.Rows(), b.cfg.Width, b.cfg.inner()
-	return models.Sizes{
+	sizes := models.Sizes{
 		Out:      n * d,
 		Saved:    n * (5*d + inner + b.cfg.Heads + 4),
 		Work:     n * max(d, inner),
 		BackWork: n * (max(3*d, inner) + max(d, inner)),
 		Flops:    b.flops(s),
 	}
+	if m == models.Decode {
+		sizes.Saved -= n * b.cfg.Heads
+		sizes.Cache = 2 * s.Batch * s.Room * d
+	}
+	return sizes
 }
 
 // flops counts two operations for each multiply-add of the four products and of attention, where a query of position t meets
-// t+1 keys and as many values: 2·N·(4d² + 2·d·inner) + 2·d·B·T·(T+1). The rest is small beside it and not counted.
+// t+1 keys and as many values: 2·N·(4d² + 2·d·inner) + 2·d·B·T·(T+1); in Decode at most Room. The rest is small beside it and not counted.
 func (b *block) flops(s models.Shape) int64 {
 	n, t, d, inner := int64(s.Rows()), int64(s.Seq), int64(b.cfg.Width), int64(b.cfg.inner())
+	if s.Room > 0 {
+		t = 2*int64(s.Room) - 1
+	}
 	return 2*n*(4*d*d+2*d*inner) + 2*d*n*(t+1)
 }
 
@@ -67,10 +76,12 @@ type kept struct{ qkv, att, mid, fc, lse, stats1, stats2 kernels.Buffer }
 
 func (b *block) kept(c *models.Call) kept {
 	n, d, cut := c.Shape.Rows(), b.cfg.Width, cutter{c.Saved}
-	return kept{
-		qkv: cut.take(3 * n * d), att: cut.take(n * d), mid: cut.take(n * d), fc: cut.take(n * b.cfg.inner()),
-		lse: cut.take(n * b.cfg.Heads), stats1: cut.take(2 * n), stats2: cut.take(2 * n),
+	k := kept{qkv: cut.take(3 * n * d), att: cut.take(n * d), mid: cut.take(n * d), fc: cut.take(n * b.cfg.inner())}
+	if c.Mode != models.Decode {
+		k.lse = cut.take(n * b.cfg.Heads)
 	}
+	k.stats1, k.stats2 = cut.take(2*n), cut.take(2*n)
+	return k
 }
 
 func (b *block) Forward(c *models.Call) error {
@@ -83,7 +94,12 @@ func (b *block) Forward(c *models.Call) error {
 
 	b.ln1.forward(c, normed, c.In, k.stats1, false)
 	b.qkv.forward(c, k.qkv, normed)
-	c.K.Attention(c.S, b.attention(c, k))
+	if c.Mode == models.Decode {
+		c.K.AttentionNext(c.S, kernels.AttentionNext{Out: k.att, QKV: k.qkv, Cache: c.Cache, Spans: c.Spans,
+			Batch: c.Shape.Batch, Seq: c.Shape.Seq, Room: c.Shape.Room, Heads: b.cfg.Heads, Dim: d / b.cfg.Heads})
+	} else {
+		c.K.Attention(c.S, b.attention(c, k))
+	}
 	b.att.forward(c, k.mid, k.att)
 	b.residual(c, k.mid, c.In, siteMid)
 

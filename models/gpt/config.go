@@ -72,7 +72,9 @@ func (c Config) CheckShape(s models.Shape) error {
 		return fmt.Errorf("%w: %d sequences of %d tokens", ErrShape, s.Batch, s.Seq)
 	case s.Seq > c.Positions:
 		return fmt.Errorf("%w: sequences of %d tokens, the model has %d positions", ErrShape, s.Seq, c.Positions)
-	case s.Batch > limit/s.Seq:
+	case s.Room > c.Positions || s.Room != 0 && s.Room < s.Seq:
+		return fmt.Errorf("%w: room for %d tokens, must be at least a call's %d and at most the model's %d positions", ErrShape, s.Room, s.Seq, c.Positions)
+	case s.Batch > limit/max(s.Seq, s.Room):
 		return fmt.Errorf("%w: %d sequences of %d tokens are more than %d tokens", ErrShape, s.Batch, s.Seq, limit)
 	}
 	return nil

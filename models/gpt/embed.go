@@ -35,6 +35,11 @@ func (e *embed) Forward(c *models.Call) error {
 	if c.Out.Len == 0 { // nothing to recompute
 		return nil
 	}
+	if c.Mode == models.Decode {
+		c.K.EmbedNext(c.S, kernels.EmbedNext{Out: c.Out, Table: c.P[wte], Pos: c.P[wpe], Tokens: c.Tokens, Spans: c.Spans,
+			Batch: c.Shape.Batch, Seq: c.Shape.Seq, Dim: e.cfg.Width})
+		return nil
+	}
 	c.K.Embed(c.S, e.call(c, c.P, c.Out))
 	if p := e.cfg.drop(c.Mode); p > 0 {
 		c.K.Dropout(c.S, c.Out, c.Out, p, c.Key.Sub(siteEmbed))

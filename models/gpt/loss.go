@@ -45,7 +45,7 @@ func (l *loss) Sizes(s models.Shape, m models.Mode) models.Sizes {
 	d, v := l.cfg.Width, l.cfg.Vocab
 	rows, work := s.Rows(), l.chunk(s)*(d+v+2)
 	var out int
-	if m == models.Logits {
+	if m.Scores() {
 		rows, out, work = s.Batch, s.Batch*v, s.Batch*(2*d+2)
 	}
 	return models.Sizes{Out: out, Work: work, Flops: 2 * int64(rows) * int64(v) * int64(d)}
@@ -55,7 +55,7 @@ func (l *loss) Forward(c *models.Call) error {
 	if err := l.cfg.CheckShape(c.Shape); err != nil {
 		return err
 	}
-	if c.Mode == models.Logits {
+	if c.Mode.Scores() {
 		l.logits(c)
 		return nil
 	}

@@ -44,6 +44,7 @@ type Model struct {
 var (
 	_ models.Model       = (*Model)(nil)
 	_ models.Initializer = (*Model)(nil)
+	_ models.Decoder     = (*Model)(nil)
 )
 
 // New returns the model of cfg. Errors are Validate's.
@@ -68,6 +69,9 @@ func build(cfg Config, budget int) *Model {
 
 // Config is the configuration that m was made from.
 func (m *Model) Config() Config { return m.cfg }
+
+// Positions is the most tokens of a text.
+func (m *Model) Positions() int { return m.cfg.Positions }
 
 // CheckShape is Config.CheckShape.
 func (m *Model) CheckShape(s models.Shape) error { return m.cfg.CheckShape(s) }

@@ -112,6 +112,8 @@ type run struct {
 	dout    *guarded // what backward has come to
 	loss    []float64
 	waste   []string // windows of which a part was never written
+	spans   []int32
+	caches  []*guarded // of each unit
 }
 
 func (l *Leaf) begin(mode models.Mode) *run {

@@ -41,6 +41,7 @@ func (x suite) cases() []testCase {
 		{"targets", x.targets},
 		{"frozen", x.frozen},
 		{"logits", x.logits},
+		{"decode", func(t testing.TB) { Decode(t, x.leaf()) }},
 		{"initial", x.initial},
 	}
 }
@@ -115,9 +116,9 @@ func (x suite) structure(t testing.TB) {
 func (x suite) sizes(t testing.TB) {
 	l := x.leaf()
 	for _, u := range l.Model.Units() {
-		for _, mode := range []models.Mode{models.Train, models.Eval, models.Logits} {
+		for _, mode := range []models.Mode{models.Train, models.Eval, models.Logits, models.Decode} {
 			a, b := u.Sizes(l.Shape, mode), u.Sizes(l.Shape, mode)
-			if a != b || min(a.Out, a.Saved, a.Work, a.BackWork) < 0 || a.Flops < 0 {
+			if a != b || min(a.Out, a.Saved, a.Work, a.BackWork, a.Cache) < 0 || a.Flops < 0 {
 				t.Errorf("%s, %s: sizes %+v, then %+v", u.Name(), mode, a, b)
 			}
 		}

@@ -98,6 +98,9 @@ func (r *run) do(i int, x *call, f func(*models.Call) error) error {
 	c := &models.Call{K: r.Net, Key: r.Key.Sub(uint64(i)), Shape: r.Shape, Mode: r.mode, P: p, G: g, Add: r.adds(i),
 		In: buffer(x.in), Out: buffer(x.out), DIn: buffer(x.din), DOut: buffer(x.dout), Saved: buffer(x.saved), Work: buffer(x.work),
 		Tokens: device.Host(r.Tokens), Targets: device.Host(r.Targets), Loss: device.Host(r.loss), Scale: device.Host(scale)}
+	if r.mode == models.Decode {
+		c.Spans, c.Cache = device.Host(r.spans), buffer(r.caches[i])
+	}
 	x.inputs = append(x.inputs, x.in.values(), scale)
 	if x.inBackward {
 		x.inputs = append(x.inputs, x.dout.values(), x.saved.values())
@@ -119,7 +122,7 @@ func (r *run) do(i int, x *call, f func(*models.Call) error) error {
 	if !slices.Equal(tokens, r.Tokens) || !slices.Equal(targets, r.Targets) {
 		return fmt.Errorf("modeltest: %s: %s changed tokens or targets", x.unit.Name(), x.what)
 	}
-	return r.judge(x)
+	return r.judge(i, x)
 }
 
 // adds says what Call.Add is for unit i: other units write gradients of a flat that it reads.
@@ -128,11 +131,14 @@ func (r *run) adds(i int) bool {
 	return r.Add || slices.ContainsFunc(reads, func(f string) bool { return r.readers[f] > 1 })
 }
 
-func (r *run) judge(x *call) error {
+func (r *run) judge(i int, x *call) error {
 	for name, m := range map[string]*guarded{"In": x.in, "Saved": x.saved, "Work": x.work, "Out": x.out, "DIn": x.din, "DOut": x.dout} {
 		if m != nil && !m.intact() {
 			return fmt.Errorf("modeltest: %s: %s wrote outside %s of %d elements", x.unit.Name(), x.what, name, m.len())
 		}
+	}
+	if r.mode == models.Decode && !r.caches[i].intact() {
+		return fmt.Errorf("modeltest: %s: %s wrote outside Cache of %d elements", x.unit.Name(), x.what, r.caches[i].len())
 	}
 	for _, m := range x.written {
 		if !m.intact() {
