@@ -103,7 +103,7 @@ func Local(ctx context.Context, c Config, options ...Option) (*Cluster, error) {
 		o(&w)
 	}
 	cl := &Cluster{config: c.withDefaults(), program: pr, wire: make([]zero.Traffic, c.Ranks)}
-	groups, err := localGroups(pr.Train.Mesh)
+	groups, err := localGroups(pr.Mesh())
 	if err != nil {
 		return nil, err
 	}

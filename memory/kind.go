@@ -13,13 +13,14 @@ const (
 	GradientShard             // reduced gradients of this rank's shard
 	Optimizer                 // moments, and master weights that are not the parameters themselves
 	Activation                // outputs and saved values of units
+	Cache                     // keys and values of texts that a model goes on with
 	Workspace                 // scratch of units and kernels
 	Staging                   // carries of the fold, copies between tiers
 	Communication             // scalars, and staging that a transport asks for
 	Kinds                     // the number of kinds
 )
 
-var kindNames = [Kinds]string{"parameter", "gathered", "gradient", "gradient_shard", "optimizer", "activation", "workspace", "staging", "communication"}
+var kindNames = [Kinds]string{"parameter", "gathered", "gradient", "gradient_shard", "optimizer", "activation", "cache", "workspace", "staging", "communication"}
 
 func (k Kind) String() string {
 	if k >= Kinds {

@@ -224,7 +224,7 @@ func TestKinds(t *testing.T) {
 			seen[s] = true
 		}
 	}
-	if got := memory.Kinds.String(); got != "Kind(9)" {
+	if got := memory.Kinds.String(); got != "Kind(10)" {
 		t.Errorf("past the kinds: %q", got)
 	}
 }

@@ -20,6 +20,7 @@ func kinds() []KindInfo {
 		{memory.Gradient.String(), "GRADIENT", "#0000cd", "#4a5be8"},                   // mediumblue
 		{memory.Gathered.String(), "PARAMETER", "#5aa860", "#7cc983"},                  // darkgreen, lighter
 		{memory.Activation.String(), "ACTIVATION", "#ff0000", "#f04848"},               // red
+		{memory.Cache.String(), "ACTIVATION", "#ff8a80", "#ff9e94"},                    // red, lighter
 		{memory.Workspace.String(), "TEMPORARY", "#9370db", "#a88be8"},                 // mediumpurple
 		{memory.Staging.String(), "TEMPORARY", "#c5b3ec", "#d0c2f2"},                   // mediumpurple, lighter
 		{memory.Communication.String(), "outside the allocator", "#808080", "#9a9a9a"}, // grey: unknown

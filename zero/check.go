@@ -19,6 +19,7 @@ import (
 //   - what an op reads was written before, and nothing is written while others may read it: by the waits, not by the list;
 //   - each gradient is reduced once a window, each element of a shard is updated once, after the last reduce and after the norm;
 //   - buffers that share bytes never live at the same time: by the waits;
+//   - what a buffer keeps from run to run shares no bytes with any other;
 //   - only fetch and evict touch what rests in a tier;
 //   - collectives name no leaf, so every rank makes the same calls.
 func (p *Plan) Check() error {
@@ -155,6 +156,9 @@ func (c *checker) places() {
 			return
 		}
 		order = append(order, i)
+		if b.Keep && (b.First != 0 || b.Last != len(c.p.Ops)-1) {
+			c.bad(b.First, "%q is kept from run to run, but lives for a part of one", b.Name)
+		}
 	}
 	slices.SortFunc(order, func(x, y int) int { return cmp.Compare(c.p.Bufs[x].First, c.p.Bufs[y].First) })
 	u := newUsers(c.p)
@@ -167,6 +171,9 @@ func (c *checker) places() {
 		k, _ := slices.BinarySearch(u.cuts, b.Off)
 		for end := b.Off + alignUp(b.Bytes()); k < len(u.cuts) && u.cuts[k] < end; k++ {
 			if o := holder[k]; o != none {
+				if b.Keep || c.p.Bufs[o].Keep {
+					c.bad(b.First, "%q and %q share bytes, and one is kept from run to run", b.Name, c.p.Bufs[o].Name)
+				}
 				for _, x := range c.uses[o] {
 					if !c.before(x.op, b.First) {
 						c.bad(b.First, "%q takes bytes of %q before line %d is done with them", b.Name, c.p.Bufs[o].Name, x.op)

@@ -211,7 +211,7 @@ func (c *compiler) residents(s Strategy) {
 		}
 		f.param = c.resident(i, "parameter", memory.Parameter, size(f.gatherParam), row.Param.Tier)
 		f.master, f.grad = f.param, none
-		if !f.trainable() {
+		if !f.trainable() || c.o.Inference {
 			continue
 		}
 		kind := memory.Gradient

@@ -14,7 +14,7 @@ import (
 func (c *compiler) base() []Op {
 	var ops []Op
 	scalars := none
-	if c.o.Mode != models.Logits {
+	if !c.o.Mode.Scores() {
 		scalars = c.buf("scalars", memory.Communication, device.U64, scalarWords(c.win.Slots()))
 		op := newOp(Clear, Compute)
 		op.Args.Scalars, op.Note = scalars, "scalars"
@@ -43,7 +43,7 @@ type leafBuilder struct {
 	win, slot       int
 	ops             []Op
 	tokens, targets int
-	scalars         int
+	scalars, spans  int
 	out, saved      []int // by unit
 }
 
@@ -62,8 +62,12 @@ func (b *leafBuilder) feed() {
 	rows := b.c.o.Shape.Rows()
 	b.tokens = b.c.buf(b.name("tokens", "feed"), memory.Activation, device.I32, rows)
 	b.targets = b.c.buf(b.name("targets", "feed"), memory.Activation, device.I32, rows)
+	b.spans = none
+	if b.c.o.Mode == models.Decode {
+		b.spans = b.c.buf(b.name("spans", "feed"), memory.Activation, device.I32, 2*b.c.o.Shape.Batch)
+	}
 	op := b.op(Feed, Copy)
-	op.Args.Tokens, op.Args.Targets = b.tokens, b.targets
+	op.Args.Tokens, op.Args.Targets, op.Args.Spans = b.tokens, b.targets, b.spans
 }
 
 // unit adds an op of unit k with what all its ops have in common.
@@ -72,7 +76,7 @@ func (b *leafBuilder) unit(v Verb, k, work int) *Op {
 	u := &b.c.units[k]
 	op.Unit = k
 	op.Args.Add = u.add
-	op.Args.Tokens = b.tokens
+	op.Args.Tokens, op.Args.Spans, op.Args.Cache = b.tokens, b.spans, b.c.cache(u)
 	if k > 0 {
 		op.Args.In = b.out[k-1]
 	}
@@ -82,6 +86,15 @@ func (b *leafBuilder) unit(v Verb, k, work int) *Op {
 
 func (b *leafBuilder) act(what string, k, n int) int {
 	return b.c.buf(b.name(what, b.c.units[k].Name()), memory.Activation, b.c.o.Precision.Compute, n)
+}
+
+// cache makes the buffer of what a unit keeps of texts, if it does.
+func (c *compiler) cache(u *unitInfo) int {
+	i := c.buf(u.Name()+" cache", memory.Cache, c.o.Precision.Compute, u.sizes.Cache)
+	if i != none {
+		c.bufs[i].Keep = true
+	}
+	return i
 }
 
 // forward lists the units' forwards. A recomputed unit's saved values die with the op.
@@ -98,7 +111,7 @@ func (b *leafBuilder) forward() {
 		op := b.unit(verb, k, u.sizes.Work)
 		b.saved[k] = b.act("saved", k, u.sizes.Saved)
 		b.out[k] = none
-		if k < last || b.c.o.Mode == models.Logits {
+		if k < last || b.c.o.Mode.Scores() {
 			b.out[k] = b.act("out", k, u.sizes.Out)
 		}
 		op.Args.Saved, op.Args.Out = b.saved[k], b.out[k]

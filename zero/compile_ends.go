@@ -10,7 +10,7 @@ import (
 // ends adds what closes a pass: the scalars of all ranks, in training the updates that they control, and the report to the host.
 func (c *compiler) ends(ops []Op) []Op {
 	report := newOp(Report, Copy)
-	if c.o.Mode == models.Logits {
+	if c.o.Mode.Scores() {
 		for i := range ops {
 			if ops[i].Verb == Forward && ops[i].Unit == len(c.units)-1 {
 				report.Args.Src = Ref{Buf: ops[i].Args.Out}

@@ -53,9 +53,11 @@ type Engine struct {
 	cfg     Config
 	mem     arenas
 	streams [lanes]device.Stream
-	train   *exec
+	train   *exec // the program's first plan, which is of training where there is one
 	eval    *exec
 	logits  *exec
+	next    *exec // nil where the model is no models.Decoder
+	held    []int // by text: tokens that the caches hold
 
 	mu     sync.Mutex
 	failed error // the first failure
@@ -87,13 +89,19 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 		}
 		e.streams[l] = s
 	}
-	e.train, e.eval, e.logits = newExec(e, pr.Train), newExec(e, pr.Eval), newExec(e, pr.Logits)
+	e.eval, e.logits = newExec(e, pr.Eval), newExec(e, pr.Logits)
+	if e.train = e.eval; pr.Train != nil {
+		e.train = newExec(e, pr.Train)
+	}
+	if pr.Next != nil {
+		e.next = newExec(e, pr.Next)
+	}
 	return e, nil
 }
 
 // runnable reports what can be planned but not run, and plans that are not sound.
 func (pr *Program) runnable() error {
-	if p := pr.Train.Options.Precision; p != FP32 {
+	if p := pr.first().Options.Precision; p != FP32 {
 		return fmt.Errorf("%w: precision %v can be planned but not run yet: use fp32", ErrOptions, p)
 	}
 	for _, p := range pr.Plans() {
@@ -101,7 +109,7 @@ func (pr *Program) runnable() error {
 			return err
 		}
 	}
-	return nil
+	return pr.sameCaches()
 }
 
 // scratchUser is a kernels backend that takes its scratch from the engine's arena.
@@ -110,7 +118,8 @@ type scratchUser interface{ UseScratch(device.Mem) error }
 // reserve takes all device memory that the engine will ever use.
 func (e *Engine) reserve() (err error) {
 	a, pr := e.cfg.Arena, e.cfg.Program
-	if e.mem.resident, err = a.Reserve("resident", pr.Train.Resident); err != nil {
+	first := pr.first()
+	if e.mem.resident, err = a.Reserve("resident", first.Resident); err != nil {
 		return err
 	}
 	if e.mem.transient, err = a.Reserve("transient", pr.Transient); err != nil {
@@ -134,8 +143,8 @@ func (e *Engine) reserve() (err error) {
 		}
 		a.Begin(memory.Span{Kind: memory.Communication, Name: "transport", Bytes: pr.Workspace})
 	}
-	for i := range pr.Train.Bufs {
-		if b := &pr.Train.Bufs[i]; b.Resident && b.Tier == "" {
+	for i := range first.Bufs {
+		if b := &first.Bufs[i]; b.Resident && b.Tier == "" {
 			a.Begin(memory.Span{Kind: b.Kind, Name: b.Name, Bytes: b.Bytes()})
 		}
 	}
@@ -147,7 +156,7 @@ func (e *Engine) tooLarge(err error) error {
 	if err == nil {
 		return nil
 	}
-	p, where := e.cfg.Program.Train, ""
+	p, where := e.cfg.Program.first(), ""
 	if c := p.Cost(); c.PeakOp != none {
 		where = fmt.Sprintf(" (most is live at plan line %s)", p.Line(c.PeakOp))
 	}
@@ -164,6 +173,9 @@ func (e *Engine) Rank() int { return e.cfg.Rank }
 // looked at. All ranks must call it with the same h.
 func (e *Engine) Step(ctx context.Context, micro []Batch, h optim.Hyper) (Stats, error) {
 	x := e.train
+	if e.cfg.Program.Train == nil {
+		return Stats{}, fmt.Errorf("%w: the engine was made for inference and cannot train", ErrOptions)
+	}
 	if err := x.load(ctx, micro); err != nil {
 		return Stats{}, err
 	}
@@ -184,32 +196,6 @@ func (e *Engine) Eval(ctx context.Context, micro []Batch) (Loss, error) {
 		return Loss{}, err
 	}
 	return x.loss(), nil
-}
-
-// Logits computes the logits that follow the last of at most Seq tokens. Every rank must call it; rank 0 alone gets them, the others nil.
-// The slice is good until the next call.
-func (e *Engine) Logits(ctx context.Context, tokens []int32) ([]float32, error) {
-	x := e.logits
-	rows := x.p.Options.Shape.Rows()
-	if len(tokens) == 0 || len(tokens) > rows {
-		return nil, fmt.Errorf("%w: %d tokens: between 1 and %d are needed", ErrBatch, len(tokens), rows)
-	}
-	b := Batch{Tokens: make([]int32, rows), Targets: make([]int32, rows)}
-	copy(b.Tokens, tokens)
-	for i := range b.Targets {
-		b.Targets[i] = -1
-	}
-	b.Targets[len(tokens)-1] = 0
-	if err := x.load(ctx, []Batch{b}); err != nil {
-		return nil, err
-	}
-	if err := x.issue(); err != nil {
-		return nil, err
-	}
-	if x.leaves[0] == none {
-		return nil, nil
-	}
-	return x.host32, nil
 }
 
 // Err is the failure that ended the engine, or nil.

@@ -9,6 +9,7 @@ import (
 	"zeroshard/device"
 	"zeroshard/internal/invariants"
 	"zeroshard/memory"
+	"zeroshard/models"
 	"zeroshard/optim"
 )
 
@@ -31,6 +32,7 @@ type exec struct {
 type run struct {
 	ctx   context.Context
 	micro []Batch
+	spans []int32 // in mode Decode
 	step  int
 	hyper optim.Hyper
 }
@@ -118,6 +120,9 @@ func (x *exec) load(ctx context.Context, micro []Batch) error {
 
 // issue hands the plan to the streams and waits for them: the whole executor.
 func (x *exec) issue() error {
+	if x.p.Options.Mode != models.Decode {
+		x.e.forget()
+	}
 	for i := range x.p.Ops {
 		op, t := &x.p.Ops[i], &x.tasks[i]
 		for _, s := range t.starts {
@@ -147,7 +152,7 @@ func (x *exec) copies(s device.Stream, i int) {
 	t := &x.tasks[i]
 	if t.feed != none && x.leaves[t.feed] != none {
 		b := &x.run.micro[t.feed]
-		t.src[0], t.src[1] = device.Host(b.Tokens), device.Host(b.Targets)
+		t.src[0], t.src[1], t.src[2] = device.Host(b.Tokens), device.Host(b.Targets), device.Host(x.run.spans)
 	}
 	for k := range t.dst {
 		if t.src[k].Len == 0 {

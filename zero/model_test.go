@@ -25,7 +25,7 @@ func (u *paperUnit) Name() string                        { return u.name }
 func (u *paperUnit) Reads() (forward, backward []string) { return u.forward, u.backward }
 func (u *paperUnit) Sizes(s models.Shape, _ models.Mode) (z models.Sizes) {
 	z = u.sizes
-	z.Out, z.Saved = z.Out*s.Rows(), z.Saved*s.Rows()
+	z.Out, z.Saved, z.Cache = z.Out*s.Rows(), z.Saved*s.Rows(), z.Cache*s.Batch*s.Room
 	return z
 }
 func (u *paperUnit) Forward(*models.Call) error  { return nil }
@@ -40,7 +40,7 @@ func newPaper(layers, width int) *paper {
 		p.specs = append(p.specs, shard.FlatSpec{Name: name, Params: []shard.Param{
 			{Name: name + ".w", Shape: []int{width, width}}, {Name: name + ".b", Shape: []int{width}, NoDecay: true}}})
 		p.units = append(p.units, &paperUnit{name: name, forward: []string{name}, backward: []string{name},
-			sizes: models.Sizes{Out: width, Saved: 3 * width, Work: 64, BackWork: 128, Flops: 100}})
+			sizes: models.Sizes{Out: width, Saved: 3 * width, Cache: 2 * width, Work: 64, BackWork: 128, Flops: 100}})
 	}
 	p.units = append(p.units, &paperUnit{name: "loss", forward: []string{"root"}, backward: []string{"root"}, sizes: models.Sizes{Out: 31, Work: 256, Flops: 10}})
 	return p

@@ -67,6 +67,7 @@ type Buf struct {
 	Flat     int    // of a resident one: whose state it is
 	State    string // of a resident one: "parameter", "gradient", "master", "m", …
 	Tier     string // of a resident one: where it rests; "" = device memory
+	Keep     bool   // a transient one that lies still: what a run writes, the next run of a plan with the same caches reads
 	Off      int64  // place: bytes from the start of its arena
 	First    int    // lifetime of a transient one: first and last op that use it
 	Last     int
@@ -115,6 +116,7 @@ type Op struct {
 type Args struct {
 	In, Out, DIn, DOut, Saved, Work int   // of a unit
 	Tokens, Targets, Scalars        int   // of a leaf; scalars of the step
+	Spans, Cache                    int   // in mode Decode: of a leaf, of a unit
 	P, G                            []int // by flat of the unit: values, gradients
 	Add                             bool  // gradients are added to what G holds
 	Src, Dst                        Ref   // of Gather, Cast, Merge, Report, Fetch, Evict; Src is the gradient of Square and Update
@@ -124,7 +126,7 @@ type Args struct {
 
 func noArgs() Args {
 	n := Ref{Buf: none}
-	return Args{In: none, Out: none, DIn: none, DOut: none, Saved: none, Work: none, Tokens: none, Targets: none, Scalars: none, Src: n, Dst: n}
+	return Args{In: none, Out: none, DIn: none, DOut: none, Saved: none, Work: none, Tokens: none, Targets: none, Scalars: none, Spans: none, Cache: none, Src: n, Dst: n}
 }
 
 // newOp returns an op without operands.
@@ -150,6 +152,8 @@ func (o *Op) uses(f func(buf int, write bool)) {
 	use(a.Tokens, o.Verb == Feed)
 	use(a.Targets, o.Verb == Feed)
 	use(a.Scalars, o.Verb != Report)
+	use(a.Spans, o.Verb == Feed)
+	use(a.Cache, true)
 	for _, b := range a.P {
 		use(b, false)
 	}

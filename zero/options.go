@@ -20,6 +20,10 @@ type Options struct {
 	EvalLeaves int
 	// Shape is the shape of one leaf. Bits: changed.
 	Shape models.Shape
+	// Inference is for engines that do not train: neither gradients nor optimizer state rest anywhere, and a program has no training plan. Bits: unchanged.
+	Inference bool
+	// Texts is how many texts a program continues side by side, each of up to Shape.Seq tokens; 0 is 1. Bits: unchanged.
+	Texts int
 	// Precision is the dtypes of a step; the zero value is fp32. Bits: changed.
 	Precision Precision
 	// States names the optimizer's values per element (optim.Optimizer.States). Bits: changed.
@@ -52,6 +56,9 @@ func (o *Options) withDefaults() Options {
 	if d.Precision == (Precision{}) {
 		d.Precision = FP32
 	}
+	if d.Inference {
+		d.States = nil
+	}
 	return d
 }
 
@@ -80,6 +87,12 @@ func (o Options) Validate() error {
 	}
 	if o.Shape.Batch < 1 || o.Shape.Seq < 1 {
 		bad("a micro-batch of %d sequences of %d tokens: both must be at least 1", o.Shape.Batch, o.Shape.Seq)
+	}
+	if o.Texts < 0 {
+		bad("%d texts side by side: it cannot be negative", o.Texts)
+	}
+	if o.Inference && o.Mode == models.Train {
+		bad("an engine that does not train has no training plan")
 	}
 	if o.Prefetch < 0 {
 		bad("prefetch %d: it cannot be negative", o.Prefetch)

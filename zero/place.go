@@ -16,6 +16,12 @@ func (p *Plan) place() {
 	p.lives()
 	p.Resident = 0
 	var order []int
+	kept := func(i int) int { // caches first, so that they lie at the same places in all plans that have the same
+		if p.Bufs[i].Keep {
+			return 0
+		}
+		return 1
+	}
 	for i := range p.Bufs {
 		b := &p.Bufs[i]
 		switch {
@@ -28,7 +34,7 @@ func (p *Plan) place() {
 		}
 	}
 	slices.SortStableFunc(order, func(x, y int) int {
-		return cmp.Or(cmp.Compare(p.Bufs[y].Bytes(), p.Bufs[x].Bytes()), cmp.Compare(p.Bufs[x].First, p.Bufs[y].First))
+		return cmp.Or(cmp.Compare(kept(x), kept(y)), cmp.Compare(p.Bufs[y].Bytes(), p.Bufs[x].Bytes()), cmp.Compare(p.Bufs[x].First, p.Bufs[y].First))
 	})
 	t := newTimeline(len(p.Ops), len(p.Bufs))
 	for _, i := range order {
@@ -55,6 +61,9 @@ func (p *Plan) lives() {
 				b.First = i
 			}
 			b.Last = i
+			if b.Keep {
+				b.First, b.Last = 0, len(p.Ops)-1
+			}
 		})
 	}
 	p.linger()

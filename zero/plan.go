@@ -62,6 +62,9 @@ func (p *Plan) Header() string {
 	fmt.Fprintf(&b, "plan %s  strategy %s  mesh %v\n", p.Options.Mode, p.Strategy.Name, p.Mesh)
 	fmt.Fprintf(&b, "leaves %d of %d×%d tokens  windows %d of %d  prefetch %d  recompute %s\n", o.Leaves, o.Shape.Batch, o.Shape.Seq,
 		p.Windows.Count, p.Windows.Size, o.Prefetch, recomputeWord(o.Recompute))
+	if o.Shape.Room > 0 {
+		fmt.Fprintf(&b, "caches of %d tokens\n", o.Shape.Room)
+	}
 	fmt.Fprintf(&b, "precision %v  states %s\n", o.Precision, strings.Join(o.States, ","))
 	if t := p.Strategy.Tiers(); t != "" {
 		fmt.Fprintf(&b, "offload %s\n", t)

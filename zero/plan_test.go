@@ -40,9 +40,12 @@ func TestPlanText(t *testing.T) {
 		{"one-rank-on-file", 3, 1, 1, zero.Options{Leaves: 1}},
 		{"eval", 3, 1, 2, zero.Options{Mode: models.Eval, Leaves: 1, Prefetch: 1}},
 		{"logits", 3, 1, 2, zero.Options{Mode: models.Logits, Leaves: 1}},
+		{"decode", 3, 1, 2, zero.Options{Mode: models.Decode, Leaves: 1, Prefetch: 1, Inference: true, Shape: models.Shape{Batch: 2, Seq: 1, Room: 4}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.o.Shape, c.o.States = twoLeaves, adam
+			if c.o.States = adam; c.o.Shape == (models.Shape{}) {
+				c.o.Shape = twoLeaves
+			}
 			s := zero.Stages[c.stage]
 			switch {
 			case strings.HasSuffix(c.name, "on-host"):

@@ -16,7 +16,7 @@ func newPoison(p *Plan) poison {
 			continue
 		}
 		p.Ops[i].uses(func(b int, _ bool) {
-			if !p.Bufs[b].Resident {
+			if !p.Bufs[b].Resident && !p.Bufs[b].Keep {
 				d.users[b] = append(d.users[b], i)
 			}
 		})

@@ -6,7 +6,6 @@ import (
 
 	"zeroshard/device"
 	"zeroshard/internal/exact"
-	"zeroshard/models"
 	"zeroshard/shard"
 )
 
@@ -52,7 +51,7 @@ func (x *exec) report(t *task, src device.Buffer) func() error {
 
 // leafIndex finds each leaf's scalars among those of all ranks.
 func (x *exec) leafIndex() []int {
-	if x.p.Options.Mode == models.Logits {
+	if x.p.Options.Mode.Scores() {
 		return nil
 	}
 	words := scalarWords(x.p.Windows.Slots())

@@ -55,6 +55,7 @@ func (e *Engine) Write(name string, state int, value func(lo int, dst []float32)
 	if err != nil {
 		return err
 	}
+	e.forget()
 	host := make([]float32, min(snapshotChunk, at.seg.Range.Len()))
 	return e.here(at, func(from, lo, hi int) error {
 		for ; lo < hi; lo, from = lo+len(host), from+len(host) {
@@ -119,6 +120,7 @@ func (e *Engine) readChunk(ctx context.Context, at place, chunk shard.Range, dst
 	if !met {
 		return nil
 	}
+	e.forget() // all takes bytes of the caches
 	n := chunk.Len()
 	all := device.Buffer{Mem: e.mem.transient, Len: n * g.Size(), DType: device.F32}
 	ref, s := Ref{Buf: at.buf, Part: chunk}, e.streams[Comm]

@@ -20,8 +20,8 @@ func (x *exec) build(i int, t *task) func() error {
 	dst, src := x.buffer(op.Args.Dst), x.buffer(op.Args.Src)
 	switch op.Verb {
 	case Feed:
-		t.feed, t.src = slot, make([]device.Buffer, 2)
-		t.dst = []device.Buffer{x.buffer(Ref{Buf: op.Args.Tokens}), x.buffer(Ref{Buf: op.Args.Targets})}
+		t.feed, t.src = slot, make([]device.Buffer, 3)
+		t.dst = []device.Buffer{x.buffer(Ref{Buf: op.Args.Tokens}), x.buffer(Ref{Buf: op.Args.Targets}), x.buffer(Ref{Buf: op.Args.Spans})}
 		return nothing
 	case Report:
 		return x.report(t, src)
@@ -65,7 +65,7 @@ func (x *exec) unit(op *Op, slot int) func() error {
 	at := func(b int) device.Buffer { return x.buffer(Ref{Buf: b}) }
 	c := &models.Call{S: x.e.streams[Compute], K: x.e.cfg.Net, Shape: x.p.Options.Shape, Mode: x.p.Options.Mode, Add: a.Add,
 		In: at(a.In), Out: at(a.Out), DIn: at(a.DIn), DOut: at(a.DOut), Saved: at(a.Saved), Work: at(a.Work),
-		Tokens: at(a.Tokens), Targets: at(a.Targets)}
+		Tokens: at(a.Tokens), Targets: at(a.Targets), Spans: at(a.Spans), Cache: at(a.Cache)}
 	c.P, c.G = x.params(u, a.P), x.params(u, a.G)
 	if a.Scalars != none {
 		b := at(a.Scalars)
