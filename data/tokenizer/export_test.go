@@ -1,0 +1,4 @@
+package tokenizer
+
+// Cut is LastCut's rule for byte-pair encodings.
+var Cut = lastCut
