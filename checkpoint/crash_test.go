@@ -1,0 +1,167 @@
+package checkpoint_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"zeroshard/checkpoint"
+	"zeroshard/checkpoint/crashfs"
+)
+
+const (
+	crashDir   = "runs/a/checkpoints"
+	crashSteps = 4
+	crashKeep  = 2
+)
+
+// saveAll is a run that saves steps from first on: ranks one after the other, so that operations have an order. It returns the last step
+// whose save returned without an error.
+func saveAll(f *crashfs.FS, first int) (last int, err error) {
+	s := checkpoint.NewStore(f, crashDir)
+	if err := s.Clean(); err != nil {
+		return first - 1, err
+	}
+	for step := first; step <= crashSteps; step++ {
+		v, err := s.Begin(small.manifest(step))
+		if err != nil {
+			return step - 1, err
+		}
+		var entries []checkpoint.Entry
+		for r, src := range small.sources(step, 3) {
+			e, err := v.Rank(r, src)
+			if err != nil {
+				return step - 1, errors.Join(err, v.Abort())
+			}
+			entries = append(entries, e)
+		}
+		if err := v.Commit(entries); err != nil {
+			return step - 1, err
+		}
+		if _, err := s.Prune(crashKeep); err != nil {
+			return step, err
+		}
+	}
+	return crashSteps, nil
+}
+
+// TestEveryPoint stops or fails a run at every operation that it makes on the disk, in every way, and demands of what is found
+// afterwards: each step whose save had returned is there; the newest committed step is whole, with the bytes that it was saved with; and
+// a run that goes on from it ends as if nothing had happened, with nothing left over.
+func TestEveryPoint(t *testing.T) {
+	clean := &crashfs.FS{}
+	if _, err := saveAll(clean, 1); err != nil {
+		t.Fatal(err)
+	}
+	ops := clean.Ops()
+	type fault struct {
+		crashfs.Fault
+		err  error
+		loss []crashfs.Loss
+	}
+	faults := []fault{
+		{crashfs.Stop, nil, crashfs.Losses()},
+		{crashfs.Fail, syscall.ENOSPC, []crashfs.Loss{crashfs.Nothing}},
+		{crashfs.Fail, syscall.EIO, []crashfs.Loss{crashfs.Nothing, crashfs.All}},
+		{crashfs.Short, syscall.ENOSPC, []crashfs.Loss{crashfs.Nothing}},
+		{crashfs.Short, nil, []crashfs.Loss{crashfs.Nothing}},
+	}
+	points := 0
+	for at := 1; at <= len(ops); at++ {
+		for _, ft := range faults {
+			if ft.Fault == crashfs.Short && !strings.HasPrefix(ops[at-1], "write") {
+				continue
+			}
+			for _, loss := range ft.loss {
+				points++
+				f := &crashfs.FS{At: at, Fault: ft.Fault, Err: ft.err}
+				saved, err := saveAll(f, 1)
+				if err == nil {
+					t.Fatalf("%s: fault %v %v went unnoticed", ops[at-1], ft.Fault, ft.err)
+				}
+				if err := recovers(t, f.Restart(loss), saved); err != nil {
+					t.Fatalf("%v %v at operation %d, %s, losing %v: %v", ft.Fault, ft.err, at, ops[at-1], loss, err)
+				}
+			}
+		}
+	}
+	t.Logf("%d operations, %d points", len(ops), points)
+	if points < 500 {
+		t.Errorf("%d points are fewer than 500", points)
+	}
+}
+
+func recovers(t *testing.T, f *crashfs.FS, saved int) error {
+	s := checkpoint.NewStore(f, crashDir)
+	steps, err := s.Verify()
+	if err != nil {
+		return err
+	}
+	newest := 0
+	if len(steps) > 0 {
+		newest = steps[len(steps)-1]
+		step, err := s.Open(newest)
+		if err != nil {
+			return err
+		}
+		small.check(t, step)
+		if err := step.Close(); err != nil {
+			return err
+		}
+	}
+	if newest < saved {
+		return fmt.Errorf("the save of step %d had returned, the newest step is %d", saved, newest)
+	}
+	if _, err := saveAll(f, newest+1); err != nil {
+		return fmt.Errorf("going on from step %d: %w", newest, err)
+	}
+	if err := s.Clean(); err != nil {
+		return err
+	}
+	if _, err := s.Prune(crashKeep); err != nil {
+		return err
+	}
+	steps, err = s.Verify()
+	if err == nil && !slices.Equal(steps, []int{crashSteps - 1, crashSteps}) {
+		err = fmt.Errorf("at the end there are steps %v", steps)
+	}
+	rest, _ := s.Leftovers()
+	if len(rest) > 0 {
+		err = errors.Join(err, fmt.Errorf("left over: %v", rest))
+	}
+	return err
+}
+
+// TestStopWhileAsync stops the saver, whose ranks write at the same time, at every operation: no order is fixed, the promise is the same.
+func TestStopWhileAsync(t *testing.T) {
+	run := func(f *crashfs.FS) (told []int, err error) {
+		saver := checkpoint.NewSaver(checkpoint.NewStore(f, crashDir), crashKeep, func(step int) { told = append(told, step) })
+		for step := 1; step <= crashSteps && err == nil; step++ {
+			err = saver.Save(small.manifest(step), small.sources(step, 3))
+		}
+		return told, errors.Join(err, saver.Close())
+	}
+	clean := &crashfs.FS{}
+	if told, err := run(clean); err != nil || !slices.Equal(told, []int{1, 2, 3, 4}) {
+		t.Fatal(told, err)
+	}
+	for at := 1; at <= len(clean.Ops()); at++ {
+		f := &crashfs.FS{At: at, Fault: crashfs.Stop}
+		told, err := run(f)
+		if err == nil {
+			t.Fatalf("a stop at operation %d went unnoticed", at)
+		}
+		last := 0
+		if len(told) > 0 {
+			last = told[len(told)-1]
+		}
+		for _, loss := range crashfs.Losses() {
+			if err := recovers(t, f.Restart(loss), last); err != nil {
+				t.Fatalf("stopped at operation %d, losing %v: %v", at, loss, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package checkpoint
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// OS is the machine's file system. Where it can, it writes past the page cache (direct I/O): a checkpoint is large, is not read soon,
+// and must be on the disk anyway.
+type OS struct{}
+
+var _ FS = OS{}
+
+// MkdirAll makes dir and flushes the folders in which names are new.
+func (OS) MkdirAll(dir string) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	parent := filepath.Dir(dir)
+	if parent != dir {
+		if err := (OS{}).MkdirAll(parent); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return OS{}.SyncDir(parent)
+}
+
+// Open opens a file for reading.
+func (OS) Open(path string) (Reader, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &osReader{f, info.Size()}, nil
+}
+
+type osReader struct {
+	*os.File
+	size int64
+}
+
+func (r *osReader) Size() int64 { return r.size }
+
+// Rename renames.
+func (OS) Rename(from, to string) error { return os.Rename(from, to) }
+
+// RemoveAll removes.
+func (OS) RemoveAll(path string) error { return os.RemoveAll(path) }
+
+// SyncDir flushes the names in dir.
+func (OS) SyncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(syncDir(f), f.Close())
+}
+
+// List lists dir.
+func (OS) List(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+		if e.IsDir() {
+			names[i] += "/"
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,129 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Verify reads every byte of a committed step and returns all damage that it finds, each a *CorruptError that names the file, the place
+// and the tensor.
+func (s *Saved) Verify() error {
+	errs := make([]error, len(s.blocks.files))
+	var g errgroup.Group
+	g.SetLimit(verifiers)
+	for i, f := range s.blocks.files {
+		g.Go(func() error {
+			for k := range f.Sums {
+				if _, err := f.read(int64(k)); err != nil {
+					errs[i] = errors.Join(errs[i], s.name(i, err))
+				}
+			}
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return errors.Join(errs...)
+}
+
+// verifiers read files at the same time.
+const verifiers = 4
+
+// name says which tensors lie in a damaged block.
+func (s *Saved) name(file int, err error) error {
+	var bad *CorruptError
+	if !errors.As(err, &bad) || bad.Offset < 0 {
+		return err
+	}
+	end := bad.Offset + s.blocks.files[file].Block
+	first, more := "", 0
+	for _, p := range s.Manifest.Params {
+		for _, state := range s.Manifest.states(p) {
+			key := Piece{Param: p.Name, State: state}.key()
+			for _, part := range s.index[key] {
+				if part.file == file && part.off < end && bad.Offset < part.off+4*int64(part.len) {
+					if first == "" {
+						first = key
+					} else {
+						more++
+					}
+				}
+			}
+		}
+	}
+	if more > 0 {
+		first += fmt.Sprintf(" or one of %d others in that block", more)
+	}
+	return &CorruptError{File: bad.File, Tensor: first, Offset: bad.Offset, Reason: bad.Reason}
+}
+
+// Verify checks every committed step and the file latest. The errors are those of Saved.Verify, of Open, and a *CorruptError for a
+// latest that names no committed step.
+func (s *Store) Verify() (steps []int, err error) {
+	steps, err = s.Steps()
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, step := range steps {
+		errs = append(errs, s.verify(step))
+	}
+	if len(steps) > 0 {
+		errs = append(errs, s.verifyLatest())
+	}
+	return steps, errors.Join(errs...)
+}
+
+func (s *Store) verify(step int) error {
+	saved, err := s.Open(step)
+	if err != nil {
+		return err
+	}
+	if saved.Manifest.Step != step {
+		err = corrupt(path.Join(saved.dir, ManifestFile), "it is of step %d, its folder of step %d", saved.Manifest.Step, step)
+	}
+	return errors.Join(err, saved.Verify(), saved.Close())
+}
+
+// verifyLatest finds a latest that is damaged: what it names must be a step. It may be older than the newest, where a save stopped
+// between its commit and that file.
+func (s *Store) verifyLatest() error {
+	at := path.Join(s.dir, latest)
+	names, err := s.fs.List(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name != latest {
+			continue
+		}
+		text, err := readAll(s.fs, at)
+		if err != nil {
+			return err
+		}
+		step, ok := stepOf(strings.TrimSuffix(text, "\n"))
+		if !ok || text != stepName(step)+"\n" {
+			return corrupt(at, "%q is no step", text)
+		}
+		if err := s.Has(step); err != nil {
+			return corrupt(at, "it names step %d, which is not committed", step)
+		}
+	}
+	return nil
+}
+
+func readAll(fs FS, at string) (string, error) {
+	f, err := fs.Open(at)
+	if err != nil {
+		return "", fmt.Errorf("checkpoint: %w", err)
+	}
+	defer f.Close()
+	text := make([]byte, min(f.Size(), blockBytes))
+	if n, err := f.ReadAt(text, 0); n < len(text) {
+		return "", fmt.Errorf("checkpoint: %s: %w", at, err)
+	}
+	return string(text), nil
+}
