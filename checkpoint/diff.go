@@ -116,7 +116,7 @@ func (s *Saved) Figures(param, state string) (Figures, error) {
 				}
 				continue
 			}
-			squares += float64(v) * float64(v)
+			squares += float64(float64(v) * float64(v))
 			if first || v < f.Min {
 				f.Min = v
 			}

@@ -20,11 +20,8 @@ const Weights = "weights"
 
 // Manifest is what a step is: all that a run needs to go on, and what its files must be.
 type Manifest struct {
-	Format  int    `json:"format"`
-	Step    int    `json:"step"`    // steps done
-	Updates int    `json:"updates"` // of the optimizer: steps less the skipped ones. Its bias correction counts these
-	Tokens  int64  `json:"tokens"`  // trained on
-	Seed    uint64 `json:"seed"`    // initial values, data order and dropout are functions of it and of the step: there is no other state of randomness
+	Format int `json:"format"`
+	Position
 
 	Model    json.RawMessage `json:"model"`    // as the model describes itself
 	Settings json.RawMessage `json:"settings"` // of the command, by flag
@@ -35,6 +32,14 @@ type Manifest struct {
 	World    World           `json:"world"`
 	Files    []Entry         `json:"files"`
 	CRC32C   string          `json:"crc32c"` // of this text with this field empty
+}
+
+// Position is where the run stands.
+type Position struct {
+	Step    int    `json:"step"`    // steps done
+	Updates int    `json:"updates"` // of the optimizer: steps less the skipped ones. Its bias correction counts these
+	Tokens  int64  `json:"tokens"`  // trained on
+	Seed    uint64 `json:"seed"`    // initial values, data order and dropout are functions of it and of the step: there is no other state of randomness
 }
 
 // Param is a parameter of the model.

@@ -29,7 +29,7 @@ func value(step int, state, param string, i int) float32 {
 }
 
 func (t toy) manifest(step int) checkpoint.Manifest {
-	return checkpoint.Manifest{Step: step, Updates: step, Tokens: int64(step) * 64, Seed: 1<<64 - 1, Model: []byte(`{"kind":"toy"}`), Settings: []byte(`{"lr":0.1}`),
+	return checkpoint.Manifest{Position: checkpoint.Position{Step: step, Updates: step, Tokens: int64(step) * 64, Seed: 1<<64 - 1}, Model: []byte(`{"kind":"toy"}`), Settings: []byte(`{"lr":0.1}`),
 		Params: t.params, States: t.states, World: checkpoint.World{Ranks: 1}}
 }
 
