@@ -77,7 +77,7 @@ func TestOpenSetFaults(t *testing.T) {
 		say   string
 	}{
 		{"missing file", []string{filepath.Join(dir, "none.txt")}, 2, fs.ErrNotExist, "none.txt"},
-		{"folder without train.bin", []string{empty}, 2, fs.ErrNotExist, "train.bin"},
+		{"folder without train.bin", []string{empty}, 2, fs.ErrNotExist, "holds no train.bin: make one of texts by zeroshard prepare FILES -o " + empty},
 		{"nothing", nil, 2, data.ErrMismatch, "no file to train on"},
 		{"validation alone", []string{write(t, dir, "val.bin", []uint16{1, 2, 3})}, 2, data.ErrMismatch, "no file to train on"},
 		{"text and ids", []string{text, bin}, 2, data.ErrMismatch, "plain text"},
