@@ -30,19 +30,23 @@ func newKeepArgs(key prng.Key, p float32) (c keepArgs) {
 }
 
 // draw is the factors of n elements from at on. More follow them.
-func (c *keepArgs) draw(buf *keepBuf, n int, at uint64) []float32 {
-	first := int(at % philoxWords)
+func (s set) draw(c *keepArgs, buf *keepBuf, n int, at uint64) []float32 {
+	first, turn := int(at%philoxWords), 4*s.width()
 	c.counter = at / philoxWords
-	keepAVX2(buf[:whole(first+n+rowTurn-1, rowTurn)], c)
+	if s == avx512 {
+		keepAVX512(buf[:whole(first+n+turn-1, turn)], c)
+	} else {
+		keepAVX2(buf[:whole(first+n+turn-1, turn)], c)
+	}
 	return buf[first:]
 }
 
-func vecKeep(buf *keepBuf, n int, key prng.Key, at uint64, p float32) []float32 {
+func (s set) keep(buf *keepBuf, n int, key prng.Key, at uint64, p float32) []float32 {
 	c := newKeepArgs(key, p)
-	return c.draw(buf, n, at)
+	return s.draw(&c, buf, n, at)
 }
 
-func vecDropout(dst, x []float32, key prng.Key, at uint64, p float32) {
+func (s set) dropout(dst, x []float32, key prng.Key, at uint64, p float32) {
 	if p == 0 {
 		copy(dst, x)
 		return
@@ -51,6 +55,6 @@ func vecDropout(dst, x []float32, key prng.Key, at uint64, p float32) {
 	c := newKeepArgs(key, p)
 	for lo := 0; lo < len(dst); lo += keepBlock {
 		hi := min(lo+keepBlock, len(dst))
-		vecMul(dst[lo:hi], x[lo:hi], c.draw(&buf, hi-lo, at+uint64(lo)))
+		s.mul(dst[lo:hi], x[lo:hi], s.draw(&c, &buf, hi-lo, at+uint64(lo)))
 	}
 }

@@ -3,17 +3,17 @@ package cpu
 //go:generate go run -C asm . -out ../loops_amd64.s -pkg cpu
 
 // The loops of loops_amd64.s, which asm generates: see there for what they do. Slices have lengths that are multiples of a
-// turn: 32 for sums along rows, add, mul, softmax and keep, 8 else. Only the first slice's (of sums along rows: x's) length counts. Strides
-// are in bytes.
+// turn: rowTurn for sums along rows, add, mul, and what has an exp, turn else; keep's are multiples of its own. Only the first slice's (of
+// sums along rows: x's) length counts. Strides are in bytes.
 
-// tileArgs is a block of C, some rows by up to 16 columns, as tiles want it; asm knows the order of its fields.
+// tileArgs is a block of C, some rows by up to a tile's columns, as tiles want it; asm knows the order of its fields.
 type tileArgs struct {
 	a       rowsOfA
 	b, c    pointer // to the next link, row
 	init    pointer // where chains start, 0 where it is nil
 	k       uintptr // links
 	groups  uintptr // of rows
-	columns uintptr // of a masked tile
+	columns uintptr // that there are
 	// Beside the diagonal, see asm: what row i has more than row 0, and what B and k gain from group to group.
 	triangle int
 	bGroup   uintptr
@@ -51,28 +51,10 @@ func tile5AVX2(t *tileArgs)
 func tile6AVX2(t *tileArgs)
 
 //go:noescape
-func tile1mAVX2(t *tileArgs)
-
-//go:noescape
-func tile2mAVX2(t *tileArgs)
-
-//go:noescape
-func tile3mAVX2(t *tileArgs)
-
-//go:noescape
-func tile4mAVX2(t *tileArgs)
-
-//go:noescape
-func tile5mAVX2(t *tileArgs)
-
-//go:noescape
-func tile6mAVX2(t *tileArgs)
-
-//go:noescape
 func packRowsAVX2(dst, src *float32, ld, k uintptr)
 
 //go:noescape
-func packRows4AVX2(dst, src *float32, ld, k, panel uintptr)
+func packRowsWideAVX2(dst, src *float32, ld, k, panel uintptr)
 
 //go:noescape
 func packColumnsAVX2(dst, src *float32, ld, k uintptr)

@@ -2,27 +2,38 @@ package cpu
 
 import "unsafe"
 
-// Blocks of the AVX2 product. A tile of C, tileRows by tileColumns, stays in registers over blockK links. A panel of B, blockK by
-// tileColumns, stays in the first-level cache while a block of A, blockM by blockK, passes it: from the second level where it is
-// small, else from the third: 4 bytes a cycle are easily had, and the more rows, the fewer times B is packed. Panels are packed several at
+// tiling is the product of an instruction set. A tile of C, rows by columns, stays in registers over blockK links. A panel of B, blockK by
+// columns, stays in the first- or second-level cache while a block of A, blockM by blockK, passes it: from the second level where it is
+// small, else from the third: some bytes a cycle are easily had, and the more rows, the fewer times B is packed. Panels are packed several at
 // a time, so that a row of B is read by whole cache lines of one page. A block of C, of blockC floats, is done with all links before
 // the next, so that it is in the third level when they go on.
+type tiling struct {
+	set
+	rows, columns int // of a tile
+}
+
 const (
-	tileRows    = 6
-	tileColumns = 16
+	blockM      = 516 // a multiple of a tile's rows
 	blockK      = 256
-	blockM      = 516
 	blockC      = 768 << 10
-	panels      = 4
-	panelFloats = blockK * tileColumns
-	floatsAVX2  = panels*panelFloats + blockM*blockK + 2 // packARowsAVX2 writes two past the end
+	wideColumns = 64 // of the panels that are packed at a time
+	blockB      = blockK * wideColumns
+	slack       = 16 // packARows writes at most so far past the end
 )
 
-const _ = uint(packFloats - floatsAVX2) // must not be negative
+const _ = uint(packFloats - blockB - blockM*blockK - slack) // must not be negative
 
-// multiplyAVX2 packs what tiles could not read at full speed: panels of B, unless few rows would use them, and A where enough
+// tiles are those that asm writes for s.
+func (s set) tiles() *tiling {
+	if s == avx512 {
+		return &tiling{s, 12, 32}
+	}
+	return &tiling{s, 6, 16}
+}
+
+// multiply packs what tiles could not read at full speed: panels of B, unless few rows would use them, and A where enough
 // columns will.
-func multiplyAVX2(p product, pack []float32) {
+func (g *tiling) multiply(p product, pack []float32) {
 	if p.k == 0 || p.add && p.bias != nil {
 		p.begin()
 		p.add, p.bias = true, nil
@@ -31,17 +42,17 @@ func multiplyAVX2(p product, pack []float32) {
 		return
 	}
 	p.check()
-	if p.b.col != 1 && p.m <= tileColumns && p.k*tileColumns <= flippedFloats {
-		p.flipped(pack)
+	if g.flips(&p, pack) {
+		g.flipped(&p, pack)
 		return
 	}
-	rows, columns := evenly(p.m, blockM, tileRows), p.n
+	rows, columns := evenly(p.m, blockM, g.rows), p.n
 	if p.k > blockK {
-		columns = evenly(p.n, max(blockC/rows, panels*tileColumns), panels*tileColumns)
+		columns = evenly(p.n, max(blockC/rows, wideColumns), wideColumns)
 	}
 	for i := 0; i < p.m; i += rows {
 		for j := 0; j < p.n; j += columns {
-			p.block(i, j, min(rows, p.m-i), min(columns, p.n-j)).links(pack)
+			g.links(p.block(i, j, min(rows, p.m-i), min(columns, p.n-j)), pack)
 		}
 	}
 }
@@ -56,18 +67,18 @@ func (p *product) block(i, j, m, n int) product {
 }
 
 // links computes a block, blockK links at a time.
-func (p product) links(pack []float32) {
+func (g *tiling) links(p product, pack []float32) {
 	for q := 0; q < p.k; q += blockK {
 		block := p
 		block.a, block.b, block.k = p.a.from(0, q), p.b.from(q, 0), min(blockK, p.k-q)
 		if q > 0 { // go on with what C holds
 			block.add, block.bias = true, nil
 		}
-		t := block.tiles()
-		if p.n >= 192 || p.a.col != 1 && p.n > 2*tileColumns {
-			block.packA(&t, pack[panels*panelFloats:])
+		t := g.args(&block)
+		if p.n >= 192 || p.a.col != 1 && p.n > 2*g.columns {
+			g.packA(&block, &t, pack[blockB:])
 		}
-		block.sweepAVX2(&t, pack)
+		g.sweep(&block, &t, pack)
 	}
 }
 
@@ -77,25 +88,25 @@ func evenly(n, most, unit int) int {
 	return (n + blocks*unit - 1) / (blocks * unit) * unit
 }
 
-// sweepAVX2 runs all columns past the rows of a block.
-func (p *product) sweepAVX2(t *tileArgs, pack []float32) {
-	direct := p.b.col == 1 && p.m <= 2*tileRows
-	for j := 0; j < p.n; j += panels * tileColumns {
-		n := min(panels*tileColumns, p.n-j)
+// sweep runs all columns past the rows of a block.
+func (g *tiling) sweep(p *product, t *tileArgs, pack []float32) {
+	direct := p.b.col == 1 && p.m <= 2*g.rows
+	for j := 0; j < p.n; j += wideColumns {
+		n := min(wideColumns, p.n-j)
 		if !direct {
-			p.packB(pack, j, n)
+			g.packB(p, pack, j, n)
 		}
-		for i := 0; i < n; i += tileColumns {
-			p.columns(t, j+i)
-			if direct && t.columns == tileColumns {
+		for i := 0; i < n; i += g.columns {
+			g.point(p, t, j+i)
+			if direct && int(t.columns) == g.columns {
 				t.b = pointer{&p.b.x[j+i], 4 * uintptr(p.b.row)}
 			} else {
 				if direct {
-					p.packB(pack[i/tileColumns*panelFloats:], j+i, n-i)
+					g.packB(p, pack[i*blockK:], j+i, n-i)
 				}
-				t.b = pointer{&pack[i/tileColumns*panelFloats], 4 * tileColumns}
+				t.b = pointer{&pack[i*blockK], 4 * uintptr(g.columns)}
 			}
-			t.run(p.m)
+			g.run(t, p.m)
 		}
 	}
 }
@@ -110,15 +121,15 @@ func (p *product) check() {
 	}
 }
 
-// tiles is the arguments for a product whose A is read where it is. B and the columns come with panel.
-func (p *product) tiles() tileArgs {
+// args is the arguments for a product whose A is read where it is. B and the columns come with point.
+func (g *tiling) args(p *product) tileArgs {
 	row := 4 * uintptr(p.a.row)
-	return tileArgs{a: rowsOfA{&p.a.x[0], row, 4 * uintptr(p.a.col), tileRows * row}, c: pointer{step: 4 * uintptr(p.c.row)}, k: uintptr(p.k)}
+	return tileArgs{a: rowsOfA{&p.a.x[0], row, 4 * uintptr(p.a.col), uintptr(g.rows) * row}, c: pointer{step: 4 * uintptr(p.c.row)}, k: uintptr(p.k)}
 }
 
-// columns points t at columns j to j+16 of C.
-func (p *product) columns(t *tileArgs, j int) {
-	t.columns = uintptr(min(tileColumns, p.n-j))
+// point directs t to the columns of C from j on.
+func (g *tiling) point(p *product, t *tileArgs, j int) {
+	t.columns = uintptr(min(g.columns, p.n-j))
 	t.c.at = &p.c.x[j]
 	switch {
 	case p.add:
@@ -129,42 +140,43 @@ func (p *product) columns(t *tileArgs, j int) {
 }
 
 // packB copies n columns of B, from column j on, to panels.
-func (p *product) packB(dst []float32, j, n int) {
-	if p.b.col == 1 && n == panels*tileColumns {
-		packRows4AVX2(&dst[0], &p.b.x[j], 4*uintptr(p.b.row), uintptr(p.k), 4*panelFloats)
+func (g *tiling) packB(p *product, dst []float32, j, n int) {
+	if p.b.col == 1 && n == wideColumns {
+		g.packRowsWide(&dst[0], &p.b.x[j], 4*uintptr(p.b.row), uintptr(p.k), 4*uintptr(blockK*g.columns))
 		return
 	}
-	for i := 0; i < n; i += tileColumns {
-		b := product{b: p.b.from(0, j+i), n: min(tileColumns, n-i), k: p.k}
-		b.packPanel(dst[i/tileColumns*panelFloats:][:p.k*tileColumns])
+	for i := 0; i < n; i += g.columns {
+		b := product{b: p.b.from(0, j+i), n: min(g.columns, n-i), k: p.k}
+		g.packPanel(&b, dst[i*blockK:][:p.k*g.columns])
 	}
 }
 
-// packPanel copies up to 16 columns of B, 16 to a row. Columns that are not there are zero: what comes of them is not stored, but
+// packPanel copies up to a panel's columns of B, as many to a row. Columns that are not there are zero: what comes of them is not stored, but
 // might be slow to compute.
-func (p *product) packPanel(dst []float32) {
-	if p.n < tileColumns {
+func (g *tiling) packPanel(p *product, dst []float32) {
+	if p.n < g.columns {
 		clear(dst)
 	}
 	if p.b.col == 1 {
-		if p.n == tileColumns {
-			packRowsAVX2(&dst[0], &p.b.x[0], 4*uintptr(p.b.row), uintptr(p.k))
+		if p.n == g.columns {
+			g.packRows(&dst[0], &p.b.x[0], 4*uintptr(p.b.row), uintptr(p.k))
 			return
 		}
 		for q := range p.k {
-			copy(dst[q*tileColumns:], p.b.x[q*p.b.row:][:p.n])
+			copy(dst[q*g.columns:], p.b.x[q*p.b.row:][:p.n])
 		}
 		return
 	}
-	j, whole := 0, whole(p.k, turn)
-	for ; j+turn <= p.n && whole > 0; j += turn {
-		packColumnsAVX2(&dst[j], &p.b.x[j*p.b.col], 4*uintptr(p.b.col), uintptr(whole))
-		for i := j; i < j+turn && whole < p.k; i++ {
-			scatter(dst[whole*tileColumns+i:], p.b.x[i*p.b.col+whole:i*p.b.col+p.k], tileColumns)
+	j, width := 0, g.width()
+	whole := whole(p.k, width)
+	for ; j+width <= p.n && whole > 0; j += width {
+		g.packColumns(&dst[j], &p.b.x[j*p.b.col], 4*uintptr(p.b.col), uintptr(whole))
+		for i := j; i < j+width && whole < p.k; i++ {
+			scatter(dst[whole*g.columns+i:], p.b.x[i*p.b.col+whole:i*p.b.col+p.k], g.columns)
 		}
 	}
 	for ; j < p.n; j++ {
-		scatter(dst[j:], p.b.x[j*p.b.col:][:p.k], tileColumns)
+		scatter(dst[j:], p.b.x[j*p.b.col:][:p.k], g.columns)
 	}
 }
 
@@ -175,103 +187,72 @@ func scatter(dst, src []float32, step int) {
 	}
 }
 
-// packA copies A by groups of 6 rows, a link of all 6 after the other; the rows of a last, smaller group likewise.
-func (p *product) packA(t *tileArgs, dst []float32) {
-	size := tileRows * p.k
-	dst = dst[:p.m*p.k+2] // packARowsAVX2 writes two past the end
+// packA copies A by groups of a tile's rows, a link of all rows after the other; the rows of a last, smaller group likewise.
+func (g *tiling) packA(p *product, t *tileArgs, dst []float32) {
+	dst = dst[:p.m*p.k+slack]
 	i := 0
-	for ; i+tileRows <= p.m; i += tileRows {
-		p.packGroup(dst[i*p.k:], p.a.from(i, 0))
+	for ; i+g.rows <= p.m; i += g.rows {
+		g.packGroup(dst[i*p.k:], p.a.from(i, 0), p.k)
 	}
 	for r := i; r < p.m; r++ {
 		for q := range p.k {
 			dst[i*p.k+q*(p.m-i)+r-i] = p.a.x[r*p.a.row+q*p.a.col]
 		}
 	}
-	t.a, t.packed = rowsOfA{&dst[0], 4, 4 * tileRows, 4 * uintptr(size)}, true
+	t.a, t.packed = rowsOfA{&dst[0], 4, 4 * uintptr(g.rows), 4 * uintptr(g.rows*p.k)}, true
 }
 
-func (p *product) packGroup(dst []float32, a matrix) {
-	switch whole := whole(p.k, turn); {
+func (g *tiling) packGroup(dst []float32, a matrix, k int) {
+	switch whole := whole(k, g.width()); {
 	case a.row == 1:
-		packAAVX2(&dst[0], &a.x[0], 4*uintptr(a.col), uintptr(p.k))
+		g.packLinks(&dst[0], &a.x[0], 4*uintptr(a.col), uintptr(k))
 	case a.col == 1:
 		if whole > 0 {
-			packARowsAVX2(&dst[0], &a.x[0], 4*uintptr(a.row), uintptr(whole))
+			g.packARows(&dst[0], &a.x[0], 4*uintptr(a.row), uintptr(whole))
 		}
-		for r := 0; r < tileRows && whole < p.k; r++ {
-			scatter(dst[whole*tileRows+r:], a.x[r*a.row+whole:r*a.row+p.k], tileRows)
+		for r := 0; r < g.rows && whole < k; r++ {
+			scatter(dst[whole*g.rows+r:], a.x[r*a.row+whole:r*a.row+k], g.rows)
 		}
 	default:
-		for r := range tileRows {
-			for q := range p.k {
-				dst[q*tileRows+r] = a.x[r*a.row+q*a.col]
+		for r := range g.rows {
+			for q := range k {
+				dst[q*g.rows+r] = a.x[r*a.row+q*a.col]
 			}
 		}
 	}
 }
 
-// move goes to row i and link q.
-func (t *tileArgs) move(i, q uintptr) {
-	t.a.at = ahead(t.a.at, i/tileRows*t.a.group+i%tileRows*t.a.row+q*t.a.link)
-	t.b.at = ahead(t.b.at, q*t.b.step)
-	t.c.at = ahead(t.c.at, i*t.c.step)
-	if t.init.at != nil {
-		t.init.at = ahead(t.init.at, i*t.init.step)
+// run computes m rows: groups of a tile's, and the rest, whose packed A has a narrower row.
+func (g *tiling) run(t *tileArgs, m int) {
+	s, rest := *t, m%g.rows
+	if s.groups = uintptr(m / g.rows); s.groups > 0 {
+		g.tile(&s, g.rows)
+		if rest == 0 {
+			return
+		}
+		s.advance(uintptr(g.rows))
 	}
+	s.groups = 1
+	if s.packed {
+		s.a.link = 4 * uintptr(rest)
+	}
+	if s.triangle < 0 {
+		s.k = 1
+	}
+	if rest > 0 {
+		g.tile(&s, rest)
+	}
+}
+
+// advance goes from a group of rows to the next.
+func (t *tileArgs) advance(rows uintptr) {
+	t.a.at, t.b.at, t.c.at = ahead(t.a.at, t.a.group), ahead(t.b.at, t.bGroup), ahead(t.c.at, rows*t.c.step)
+	if t.init.at != nil {
+		t.init.at = ahead(t.init.at, rows*t.init.step)
+	}
+	t.k += uintptr(t.kGroup)
 }
 
 func ahead(p *float32, bytes uintptr) *float32 {
 	return (*float32)(unsafe.Add(unsafe.Pointer(p), bytes))
-}
-
-// run computes m rows: groups of six, and the rest, whose packed A has a narrower row.
-func (t *tileArgs) run(m int) {
-	masked := t.columns < tileColumns
-	if t.groups = uintptr(m / tileRows); t.groups > 0 {
-		if masked {
-			tile6mAVX2(t)
-		} else {
-			tile6AVX2(t)
-		}
-	}
-	rest := m % tileRows
-	if rest == 0 {
-		return
-	}
-	s := *t
-	s.move(uintptr(m-rest), 0)
-	s.groups = 1
-	if t.packed {
-		s.a.link = 4 * uintptr(rest)
-	}
-	if t.triangle < 0 {
-		s.k = 1
-	}
-	s.rest(rest, masked)
-}
-
-func (t *tileArgs) rest(rows int, masked bool) {
-	switch {
-	case rows == 1 && masked:
-		tile1mAVX2(t)
-	case rows == 2 && masked:
-		tile2mAVX2(t)
-	case rows == 3 && masked:
-		tile3mAVX2(t)
-	case rows == 4 && masked:
-		tile4mAVX2(t)
-	case rows == 5 && masked:
-		tile5mAVX2(t)
-	case rows == 1:
-		tile1AVX2(t)
-	case rows == 2:
-		tile2AVX2(t)
-	case rows == 3:
-		tile3AVX2(t)
-	case rows == 4:
-		tile4AVX2(t)
-	case rows == 5:
-		tile5AVX2(t)
-	}
 }

@@ -8,7 +8,8 @@ import (
 // softmax scales a row of scores in place, and raises highest to the largest; then it is exp(s − next) in place, and the sum of
 // that in the order of f32.Lanes.
 func softmax() {
-	TEXT("softmax"+suffix, NOSPLIT, "func(s []float32, scale, highest float32) (next, sum float32)")
+	text("softmax", "func(s []float32, scale, highest float32) (next, sum float32)")
+	hoist(expConstants...)
 	factor, m := broadcast("scale"), broadcast("highest")
 	acc := vectorOf(parts)
 	for _, a := range acc {
@@ -27,13 +28,15 @@ func softmax() {
 	VMAXPS(acc[0], m, m)
 	zero(acc...)
 	loopNamed("Exp", lanes, "s", []string{"s"}, func(at addr) {
-		for i, a := range acc {
-			v := vector()
-			VMOVUPS(at("s", i*width), v)
-			VSUBPS(m, v, v)
-			v = exp(v)
-			VMOVUPS(v, at("s", i*width))
-			VADDPS(v, a, a)
+		for i := 0; i < parts; i += 2 {
+			v := loads(at, "s", i*width)
+			for _, v := range v {
+				VSUBPS(m, v, v)
+			}
+			for h, v := range exps(v...) {
+				VMOVUPS(v, at("s", (i+h)*width))
+				VADDPS(v, acc[i+h], acc[i+h])
+			}
 		}
 	})
 	fold(acc, VADDPS)
@@ -50,26 +53,31 @@ func scoreBack() {
 		if drop {
 			name, sig, ptrs = "scoreBackDrop", "func(p, ds, keep []float32, c *float32)", []string{"p", "ds", "keep"}
 		}
-		TEXT(name+suffix, NOSPLIT, sig)
+		text(name, sig)
+		hoist(expConstants...)
 		c := scalars(3)
 		scale, lse, delta := c[0], c[1], c[2]
-		loop(width, "p", ptrs, func(at addr) {
-			p, d := vector(), vector()
-			VMULPS(at("p", 0), scale, p)
-			VSUBPS(lse, p, p)
-			p = exp(p)
-			VMOVUPS(at("ds", 0), d)
-			if drop {
-				VMULPS(at("keep", 0), d, d)
+		pairs("p", ptrs, func(at addr, e int) {
+			p := vectorOf(2)
+			for i, p := range p {
+				VMULPS(at("p", e+i*width), scale, p)
+				VSUBPS(lse, p, p)
 			}
-			VSUBPS(delta, d, d)
-			VMULPS(p, d, d)
-			VMULPS(scale, d, d)
-			VMOVUPS(d, at("ds", 0))
-			if drop {
-				VMULPS(at("keep", 0), p, p)
+			for i, p := range exps(p...) {
+				d, e := vector(), e+i*width
+				VMOVUPS(at("ds", e), d)
+				if drop {
+					VMULPS(at("keep", e), d, d)
+				}
+				VSUBPS(delta, d, d)
+				VMULPS(p, d, d)
+				VMULPS(scale, d, d)
+				VMOVUPS(d, at("ds", e))
+				if drop {
+					VMULPS(at("keep", e), p, p)
+				}
+				VMOVUPS(p, at("p", e))
 			}
-			VMOVUPS(p, at("p", 0))
 		})
 		ret()
 	}
@@ -77,7 +85,7 @@ func scoreBack() {
 
 // foldLanes is f32.Fold.
 func foldLanes() {
-	TEXT("fold"+suffix, NOSPLIT, "func(lanes *[32]float32) float32")
+	text("fold", "func(lanes *[32]float32) float32")
 	acc := loadLanes(Load(Param("lanes"), GP64()), 0)
 	fold(acc, VADDPS)
 	Store(acc[0].AsX(), ReturnIndex(0))
@@ -86,14 +94,28 @@ func foldLanes() {
 
 // fold is f32.Fold with op, of the lanes in acc; the result is in the lowest lane of acc[0].
 func fold(acc []vec, op func(...Op)) {
-	op(acc[2], acc[0], acc[0])
-	op(acc[3], acc[1], acc[1])
-	op(acc[1], acc[0], acc[0])
+	for n := len(acc) / 2; n > 0; n /= 2 {
+		for i := range n {
+			op(acc[i+n], acc[i], acc[i])
+		}
+	}
 	half, low := XMM(), acc[0].AsX()
-	VEXTRACTF128(U8(1), acc[0], half)
+	lowest(acc[0], half, op)
 	op(half, low, low)
 	VPERMILPS(U8(0x4e), low, half)
 	op(half, low, low)
 	VPERMILPS(U8(0xb1), low, half)
 	op(half, low, low)
+}
+
+// lowest folds v with op until two quarters of the width of XMM are left: one in v, one in up.
+func lowest(v, up vec, op func(...Op)) {
+	if !wide {
+		VEXTRACTF128(U8(1), v, up)
+		return
+	}
+	half := YMM()
+	VEXTRACTF64X4(U8(1), v, half)
+	op(half, v.AsY(), v.AsY())
+	VEXTRACTF64X2(U8(1), v.AsY(), up)
 }

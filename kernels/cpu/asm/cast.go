@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 )
@@ -28,13 +30,16 @@ func casts() {
 		v, r, nan := vector(), vector(), vector()
 		VMOVUPS(src, v)
 		VPSRLD(U8(16), v, r)
-		VPOR(bits(0x40), r, nan)
-		VPAND(bits(1), r, r)
+		VORPS(bits(0x40), r, nan)
+		VANDPS(bits(1), r, r)
 		VPADDD(bits(0x7fff), r, r)
 		VPADDD(v, r, r)
 		VPSRLD(U8(16), r, r)
-		VCMPPS(unordered, v, v, v)
-		VBLENDVPS(v, nan, r, r)
+		replace(unordered, v, v, nan, r)
+		if wide {
+			VPMOVDW(r, dst)
+			return
+		}
 		// Eight words of 32 bits to 16: pack within halves, bring the halves together.
 		VPACKUSDW(r, r, r)
 		VPERMQ(U8(0x08), r, r)
@@ -43,18 +48,21 @@ func casts() {
 }
 
 func convert(name, sig string, body func(src, dst Mem)) {
-	TEXT(name+suffix, NOSPLIT, sig)
+	text(name, sig)
 	dst, src := Load(Param("dst").Base(), GP64()), Load(Param("src").Base(), GP64())
 	end, i := Load(Param("dst").Len(), GP64()), GP64()
-	scale := [2]uint8{4, 2} // of src, dst
+	scale := [2]int{4, 2} // of src, dst
 	if name[0] == 'w' {
-		scale = [2]uint8{2, 4}
+		scale = [2]int{2, 4}
 	}
+	hoist(math.Float32frombits(0x40), math.Float32frombits(1), math.Float32frombits(0x7fff))
 	XORQ(i, i)
 	JMP(LabelRef("test"))
 	Label("turn")
-	body(Mem{Base: src, Index: i, Scale: scale[0]}, Mem{Base: dst, Index: i, Scale: scale[1]})
-	ADDQ(U32(width), i)
+	for e := 0; e < turn; e += width {
+		body(Mem{Base: src, Index: i, Scale: uint8(scale[0]), Disp: scale[0] * e}, Mem{Base: dst, Index: i, Scale: uint8(scale[1]), Disp: scale[1] * e})
+	}
+	ADDQ(U32(turn), i)
 	Label("test")
 	CMPQ(i, end)
 	JL(LabelRef("turn"))

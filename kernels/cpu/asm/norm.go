@@ -20,16 +20,16 @@ func norms() {
 		if bias {
 			name, sig, ptrs = "normApply", "func(y, x, w, b []float32, c *float32)", []string{"y", "x", "w", "b"}
 		}
-		TEXT(name+suffix, NOSPLIT, sig)
+		text(name, sig)
 		c := scalars(2)
 		mean, rstd = c[0], c[1]
-		loop(width, "y", ptrs, func(at addr) {
-			v := hat(at, 0, mean, rstd)
-			VMULPS(at("w", 0), v, v)
+		each("y", ptrs, func(at addr, e int) {
+			v := hat(at, e, mean, rstd)
+			VMULPS(at("w", e), v, v)
 			if bias {
-				VADDPS(at("b", 0), v, v)
+				VADDPS(at("b", e), v, v)
 			}
-			VMOVUPS(v, at("y", 0))
+			VMOVUPS(v, at("y", e))
 		})
 		ret()
 	}
@@ -40,18 +40,18 @@ func norms() {
 		if bias {
 			name, sig, ptrs = "normParams", "func(dw, db, dy, x []float32, c *float32)", []string{"dw", "db", "dy", "x"}
 		}
-		TEXT(name+suffix, NOSPLIT, sig)
+		text(name, sig)
 		c := scalars(2)
 		mean, rstd = c[0], c[1]
-		loop(width, "dw", ptrs, func(at addr) {
-			g, v := vector(), hat(at, 0, mean, rstd)
-			VMOVUPS(at("dy", 0), g)
+		each("dw", ptrs, func(at addr, e int) {
+			g, v := vector(), hat(at, e, mean, rstd)
+			VMOVUPS(at("dy", e), g)
 			VMULPS(g, v, v)
-			VADDPS(at("dw", 0), v, v)
-			VMOVUPS(v, at("dw", 0))
+			VADDPS(at("dw", e), v, v)
+			VMOVUPS(v, at("dw", e))
 			if bias {
-				VADDPS(at("db", 0), g, g)
-				VMOVUPS(g, at("db", 0))
+				VADDPS(at("db", e), g, g)
+				VMOVUPS(g, at("db", e))
 			}
 		})
 		ret()
@@ -69,7 +69,7 @@ func hat(at addr, e int, mean, rstd vec) vec {
 
 // normSums adds dy·w to the first lanes and dy·w·x̂ to the second.
 func normSums() {
-	TEXT("normSums"+suffix, NOSPLIT, "func(lanes *[64]float32, dy, x, w []float32, c *float32)")
+	text("normSums", "func(lanes *[64]float32, dy, x, w []float32, c *float32)")
 	c := scalars(2)
 	mean, rstd := c[0], c[1]
 	l := Load(Param("lanes"), GP64())
@@ -96,21 +96,21 @@ func normBack() {
 		if add {
 			name = "normBackAdd"
 		}
-		TEXT(name+suffix, NOSPLIT, "func(dx, dy, x, w []float32, c *float32)")
+		text(name, "func(dx, dy, x, w []float32, c *float32)")
 		c := scalars(4)
 		mean, rstd, meanG, meanGX := c[0], c[1], c[2], c[3]
-		loop(width, "dx", []string{"dx", "dy", "x", "w"}, func(at addr) {
-			h, v := hat(at, 0, mean, rstd), vector()
+		each("dx", []string{"dx", "dy", "x", "w"}, func(at addr, e int) {
+			h, v := hat(at, e, mean, rstd), vector()
 			VMULPS(meanGX, h, h)
-			VMOVUPS(at("dy", 0), v)
-			VMULPS(at("w", 0), v, v)
+			VMOVUPS(at("dy", e), v)
+			VMULPS(at("w", e), v, v)
 			VSUBPS(meanG, v, v)
 			VSUBPS(h, v, v)
 			VMULPS(rstd, v, v)
 			if add {
-				VADDPS(at("dx", 0), v, v)
+				VADDPS(at("dx", e), v, v)
 			}
-			VMOVUPS(v, at("dx", 0))
+			VMOVUPS(v, at("dx", e))
 		})
 		ret()
 	}

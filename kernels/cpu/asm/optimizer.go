@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 )
@@ -24,39 +26,41 @@ func scalars(n int) []vec {
 // flush is f32.Flush. NaN stays.
 func flush(v, t vec) {
 	VANDPS(bits(0x7fffffff), v, t)
-	VCMPPS(notLess, float(0x1p-126), t, t)
-	VANDPS(t, v, v)
+	clearUnless(notLess, float(0x1p-126), t, v)
 }
 
+func hoistFlush() { hoist(math.Float32frombits(0x7fffffff), 0x1p-126) }
+
 func adamw() {
-	TEXT("adamw"+suffix, NOSPLIT, "func(p, g, m, v []float32, c *float32)")
+	text("adamw", "func(p, g, m, v []float32, c *float32)")
+	hoistFlush()
 	c := scalars(10)
 	scale, beta1, rest1, beta2, rest2, r1, r2, eps, decay, lr := c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9]
-	loop(width, "p", []string{"p", "g", "m", "v"}, func(at addr) {
+	each("p", []string{"p", "g", "m", "v"}, func(at addr, e int) {
 		g, m, v, t := vector(), vector(), vector(), vector()
-		VMULPS(at("g", 0), scale, g)
-		VMULPS(at("m", 0), beta1, m)
+		VMULPS(at("g", e), scale, g)
+		VMULPS(at("m", e), beta1, m)
 		VMULPS(rest1, g, t)
 		VADDPS(t, m, m)
 		flush(m, t)
-		VMOVUPS(m, at("m", 0))
-		VMULPS(at("v", 0), beta2, v)
+		VMOVUPS(m, at("m", e))
+		VMULPS(at("v", e), beta2, v)
 		VMULPS(rest2, g, t)
 		VMULPS(g, t, t)
 		VADDPS(t, v, v)
 		flush(v, t)
-		VMOVUPS(v, at("v", 0))
+		VMOVUPS(v, at("v", e))
 		VMULPS(r2, v, v)
 		VSQRTPS(v, v)
 		VADDPS(eps, v, v)
 		VMULPS(r1, m, m)
 		VDIVPS(v, m, m)
-		VMOVUPS(at("p", 0), g)
+		VMOVUPS(at("p", e), g)
 		VMULPS(decay, g, t)
 		VADDPS(m, t, t)
 		VMULPS(lr, t, t)
 		VSUBPS(t, g, g)
-		VMOVUPS(g, at("p", 0))
+		VMOVUPS(g, at("p", e))
 	})
 	ret()
 }
@@ -67,23 +71,24 @@ func sgd() {
 		if momentum {
 			name, sig, ptrs = "sgd", "func(p, g, m []float32, c *float32)", []string{"p", "g", "m"}
 		}
-		TEXT(name+suffix, NOSPLIT, sig)
+		text(name, sig)
+		hoistFlush()
 		c := scalars(4)
-		loop(width, "p", ptrs, func(at addr) {
+		each("p", ptrs, func(at addr, e int) {
 			p, s, t := vector(), vector(), vector()
-			VMOVUPS(at("p", 0), p)
-			VMULPS(at("g", 0), c[0], s)
+			VMOVUPS(at("p", e), p)
+			VMULPS(at("g", e), c[0], s)
 			VMULPS(c[2], p, t)
 			VADDPS(t, s, s)
 			if momentum {
-				VMULPS(at("m", 0), c[1], t)
+				VMULPS(at("m", e), c[1], t)
 				VADDPS(s, t, s)
 				flush(s, t)
-				VMOVUPS(s, at("m", 0))
+				VMOVUPS(s, at("m", e))
 			}
 			VMULPS(c[3], s, s)
 			VSUBPS(s, p, p)
-			VMOVUPS(p, at("p", 0))
+			VMOVUPS(p, at("p", e))
 		})
 		ret()
 	}

@@ -6,18 +6,21 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
+// panels is how many panels packRowsWide fills at a time.
+func panels() int { return 64 / (set.vectors * width) }
+
 // packs writes the copies of blocks of operands into the order in which tiles read them. Strides are in bytes.
 func packs() {
 	packRows("packRows", "func(dst, src *float32, ld, k uintptr)", 1)
-	packRows("packRows4", "func(dst, src *float32, ld, k, panel uintptr)", 4)
+	packRows("packRowsWide", "func(dst, src *float32, ld, k, panel uintptr)", panels())
 	packColumns()
 	packA()
 	packARows()
 }
 
-// packRows copies k rows of 16 floats, ld apart; packRows4 of 64, each 16 to a panel of its own. Panels are panel bytes apart.
+// packRows copies k rows of a panel's columns, ld apart; packRowsWide of 64 columns, to several panels, which are panel bytes apart.
 func packRows(name, sig string, panels int) {
-	TEXT(name+suffix, NOSPLIT, sig)
+	text(name, sig)
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	ld, k := Load(Param("ld"), GP64()), Load(Param("k"), GP64())
 	at := make([]Register, panels)
@@ -30,119 +33,160 @@ func packRows(name, sig string, panels int) {
 		}
 	}
 	Label("turn")
-	v := vectorOf(2 * panels)
+	v := vectorOf(set.vectors * panels)
 	for i := range v {
 		VMOVUPS(Mem{Base: src, Disp: 4 * width * i}, v[i])
 	}
 	for i := range v {
-		VMOVUPS(v[i], Mem{Base: at[i/2], Disp: 4 * width * (i % 2)})
+		VMOVUPS(v[i], Mem{Base: at[i/set.vectors], Disp: 4 * width * (i % set.vectors)})
 	}
 	ADDQ(ld, src)
 	for _, r := range at {
-		ADDQ(U8(64), r)
+		ADDQ(U32(uint32(4*width*set.vectors)), r)
 	}
 	DECQ(k)
 	JNZ(LabelRef("turn"))
 	ret()
 }
 
-// packColumns transposes 8 rows of src, ld apart, k (a multiple of 8) floats each, into half panels: dst[p·16 + j] = src[j][p].
+// packColumns transposes as many rows of src as a vector is wide, ld apart, k (a multiple of that) floats each, into a part of a panel:
+// dst[p·columns + j] = src[j][p].
 func packColumns() {
-	TEXT("packColumns"+suffix, NOSPLIT, "func(dst, src *float32, ld, k uintptr)")
-	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
-	ld, k := Load(Param("ld"), GP64()), Load(Param("k"), GP64())
-	src3, src6 := GP64(), GP64() // rows 3 and 6
-	LEAQ(Mem{Base: src, Index: ld, Scale: 2}, src3)
-	ADDQ(ld, src3)
-	LEAQ(Mem{Base: src3, Index: ld, Scale: 2}, src6)
-	ADDQ(ld, src6)
+	text("packColumns", "func(dst, src *float32, ld, k uintptr)")
+	t := newTransposer(width)
+	panel := 4 * width * set.vectors
+	t.turns(func(p int) Mem { return Mem{Base: t.dst, Disp: panel * p} }, panel*width)
+}
+
+// packARows transposes a tile's rows of src, ld apart, k (a multiple of a vector's width) floats each: dst[p·rows + i] = src[i][p]. Each
+// store is of a vector, of which the next overwrites what is too much: dst has room for a vector's width more.
+func packARows() {
+	text("packARows", "func(dst, src *float32, ld, k uintptr)")
+	t := newTransposer(set.rows)
+	t.turns(func(p int) Mem { return Mem{Base: t.dst, Disp: 4 * set.rows * p} }, 4*set.rows*width)
+}
+
+// transposer reads blocks of rows, a vector long.
+type transposer struct {
+	dst, ld, k Register
+	rows       int
+	src        []Register // every fourth row
+	ld3        Register
+}
+
+func newTransposer(rows int) *transposer {
+	t := &transposer{dst: Load(Param("dst"), GP64()), ld: Load(Param("ld"), GP64()), k: Load(Param("k"), GP64()), rows: rows}
+	t.ld3 = GP64()
+	LEAQ(Mem{Base: t.ld, Index: t.ld, Scale: 2}, t.ld3)
+	t.src = []Register{Load(Param("src"), GP64())}
+	for r := 4; r < rows; r += 4 {
+		s := GP64()
+		LEAQ(Mem{Base: t.src[r/4-1], Index: t.ld, Scale: 4}, s)
+		t.src = append(t.src, s)
+	}
+	return t
+}
+
+func (t *transposer) row(i int) Mem {
+	m := Mem{Base: t.src[i/4]}
+	switch i % 4 {
+	case 1, 2:
+		m.Index, m.Scale = t.ld, uint8(i%4)
+	case 3:
+		m.Index, m.Scale = t.ld3, 1
+	}
+	return m
+}
+
+// turns transposes block after block; column p of one goes to the vector at to(p), and dst moves by bytes.
+func (t *transposer) turns(to func(p int) Mem, bytes int) {
 	Label("turn")
-	v := make([]vec, 8)
-	for j := range v {
-		v[j] = vector()
-		m := Mem{Base: []Register{src, src3, src6}[j/3]}
-		if j%3 > 0 {
-			m.Index, m.Scale = ld, uint8(j%3)
+	v := make([]vec, width)
+	for i := range v {
+		if i >= t.rows {
+			v[i] = v[t.rows-1]
+			continue
 		}
-		VMOVUPS(m, v[j])
+		v[i] = vector()
+		VMOVUPS(t.row(i), v[i])
 	}
-	for p, t := range transpose(v) {
-		VMOVUPS(t, Mem{Base: dst, Disp: 64 * p})
+	for p, c := range transpose(v) {
+		VMOVUPS(c, to(p))
 	}
-	for _, s := range []Register{src, src3, src6} {
-		ADDQ(U8(32), s)
+	for _, s := range t.src {
+		ADDQ(U8(4*width), s)
 	}
-	ADDQ(U32(8*64), dst)
-	SUBQ(U8(8), k)
+	ADDQ(U32(uint32(bytes)), t.dst)
+	SUBQ(U8(width), t.k)
 	JNZ(LabelRef("turn"))
 	ret()
 }
 
-// transpose is 8 by 8: pairs of floats, pairs of pairs, halves.
+// transpose is of as many vectors as they are wide: pairs of floats, pairs of pairs, quarters or halves.
 func transpose(v []vec) []vec {
-	pair, quad, out := vectorOf(8), vectorOf(8), vectorOf(8)
-	for i := 0; i < 8; i += 2 {
+	n := len(v)
+	pair, quad, out := vectorOf(n), vectorOf(n), vectorOf(n)
+	for i := 0; i < n; i += 2 {
 		VUNPCKLPS(v[i+1], v[i], pair[i])
 		VUNPCKHPS(v[i+1], v[i], pair[i+1])
 	}
-	for i := 0; i < 8; i += 4 {
+	for i := 0; i < n; i += 4 {
 		for h := range 2 {
 			VSHUFPS(U8(0x44), pair[i+2+h], pair[i+h], quad[i+2*h])
 			VSHUFPS(U8(0xee), pair[i+2+h], pair[i+h], quad[i+2*h+1])
 		}
 	}
-	for i := range 4 {
-		VPERM2F128(U8(0x20), quad[i+4], quad[i], out[i])
-		VPERM2F128(U8(0x31), quad[i+4], quad[i], out[i+4])
+	// Vector 4i+c has in its quarter q columns 4q+c of rows 4i to 4i+3.
+	if !wide {
+		for c := range 4 {
+			VPERM2F128(U8(0x20), quad[c+4], quad[c], out[c])
+			VPERM2F128(U8(0x31), quad[c+4], quad[c], out[c+4])
+		}
+		return out
+	}
+	for c := range 4 {
+		even, odd := vectorOf(2), vectorOf(2) // quarters 0 and 2, 1 and 3, of rows 0 to 7, 8 to 15
+		for h := range 2 {
+			VSHUFF32X4(U8(0x88), quad[8*h+c+4], quad[8*h+c], even[h])
+			VSHUFF32X4(U8(0xdd), quad[8*h+c+4], quad[8*h+c], odd[h])
+		}
+		VSHUFF32X4(U8(0x88), even[1], even[0], out[c])
+		VSHUFF32X4(U8(0xdd), even[1], even[0], out[c+8])
+		VSHUFF32X4(U8(0x88), odd[1], odd[0], out[c+4])
+		VSHUFF32X4(U8(0xdd), odd[1], odd[0], out[c+12])
 	}
 	return out
 }
 
-// packA copies k rows of 6 floats, ld apart: a block of six rows of a transposed A.
+// packA copies k rows of a tile's rows' floats, ld apart: a block of rows of a transposed A.
 func packA() {
-	TEXT("packA"+suffix, NOSPLIT, "func(dst, src *float32, ld, k uintptr)")
+	text("packA", "func(dst, src *float32, ld, k uintptr)")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	ld, k := Load(Param("ld"), GP64()), Load(Param("k"), GP64())
-	four, two := XMM(), XMM()
 	Label("turn")
-	VMOVUPS(Mem{Base: src}, four)
-	VMOVSD(Mem{Base: src, Disp: 16}, two)
-	VMOVUPS(four, Mem{Base: dst})
-	VMOVSD(two, Mem{Base: dst, Disp: 16})
-	ADDQ(ld, src)
-	ADDQ(U8(24), dst)
-	DECQ(k)
-	JNZ(LabelRef("turn"))
-	ret()
-}
-
-// packARows transposes 6 rows of src, ld apart, k (a multiple of 8) floats each: dst[p·6 + i] = src[i][p]. Each store is of 8
-// floats, of which the next overwrites two: dst has room for two more than 6k.
-func packARows() {
-	TEXT("packARows"+suffix, NOSPLIT, "func(dst, src *float32, ld, k uintptr)")
-	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
-	ld, k := Load(Param("ld"), GP64()), Load(Param("k"), GP64())
-	src3 := GP64()
-	LEAQ(Mem{Base: src, Index: ld, Scale: 2}, src3)
-	ADDQ(ld, src3)
-	Label("turn")
-	v := make([]vec, 8)
-	for i := range 6 {
-		v[i] = vector()
-		m := Mem{Base: []Register{src, src3}[i/3]}
-		if i%3 > 0 {
-			m.Index, m.Scale = ld, uint8(i%3)
+	for at := 0; at < set.rows; {
+		from, to := Mem{Base: src, Disp: 4 * at}, Mem{Base: dst, Disp: 4 * at}
+		switch n := set.rows - at; {
+		case n >= 8:
+			v := YMM()
+			VMOVUPS(from, v)
+			VMOVUPS(v, to)
+			at += 8
+		case n >= 4:
+			v := XMM()
+			VMOVUPS(from, v)
+			VMOVUPS(v, to)
+			at += 4
+		default:
+			v := XMM()
+			VMOVSD(from, v)
+			VMOVSD(v, to)
+			at += 2
 		}
-		VMOVUPS(m, v[i])
 	}
-	v[6], v[7] = v[4], v[5]
-	for p, t := range transpose(v) {
-		VMOVUPS(t, Mem{Base: dst, Disp: 24 * p})
-	}
-	ADDQ(U8(32), src)
-	ADDQ(U8(32), src3)
-	ADDQ(U32(8*24), dst)
-	SUBQ(U8(8), k)
+	ADDQ(ld, src)
+	ADDQ(U8(4*set.rows), dst)
+	DECQ(k)
 	JNZ(LabelRef("turn"))
 	ret()
 }

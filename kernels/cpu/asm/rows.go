@@ -28,15 +28,19 @@ func rows() {
 			name, sig, ptrs = "expSum", "func(lanes *[32]float32, dst, x []float32, max float32)", []string{"dst", "x"}
 		}
 		var m vec
-		reduceWith(name, sig, ptrs, func() { m = broadcast("max") }, func(acc vec, at addr, e int) {
-			v := vector()
-			VMOVUPS(at("x", e), v)
-			VSUBPS(m, v, v)
-			v = exp(v)
-			if store {
-				VMOVUPS(v, at("dst", e))
+		reduceBy(name, sig, ptrs, func() { hoist(expConstants...); m = broadcast("max") }, func(acc []vec, at addr) {
+			for i := 0; i < parts; i += 2 {
+				v := loads(at, "x", i*width)
+				for _, v := range v {
+					VSUBPS(m, v, v)
+				}
+				for h, v := range exps(v...) {
+					if store {
+						VMOVUPS(v, at("dst", (i+h)*width))
+					}
+					VADDPS(v, acc[i+h], acc[i+h])
+				}
 			}
-			VADDPS(v, acc, acc)
 		})
 	}
 	squares()
@@ -49,15 +53,20 @@ func reduce(name, sig string, ptrs []string, body func(acc vec, at addr, e int))
 
 // reduceWith writes a loop of 32 elements a turn, after before.
 func reduceWith(name, sig string, ptrs []string, before func(), body func(acc vec, at addr, e int)) {
-	TEXT(name+suffix, NOSPLIT, sig)
-	before()
-	l := Load(Param("lanes"), GP64())
-	acc := loadLanes(l, 0)
-	loop(lanes, "x", ptrs, func(at addr) {
+	reduceBy(name, sig, ptrs, before, func(acc []vec, at addr) {
 		for i, a := range acc {
 			body(a, at, i*width)
 		}
 	})
+}
+
+// reduceBy gives a turn's body all lanes at once.
+func reduceBy(name, sig string, ptrs []string, before func(), body func(acc []vec, at addr)) {
+	text(name, sig)
+	before()
+	l := Load(Param("lanes"), GP64())
+	acc := loadLanes(l, 0)
+	loop(lanes, "x", ptrs, func(at addr) { body(acc, at) })
 	storeLanes(acc, l, 0)
 	ret()
 }
@@ -79,25 +88,31 @@ func storeLanes(acc []vec, l Register, from int) {
 // squares is f32.SumSquares of one grain after the other: 16 lanes of float64, folded by halves. The square of a float32 is exact in
 // float64, so fusing it with the sum changes no bit.
 func squares() {
-	TEXT("squares"+suffix, NOSPLIT, "func(sums []float64, x []float32)")
+	text("squares", "func(sums []float64, x []float32)")
 	sums, n := Load(Param("sums").Base(), GP64()), Load(Param("sums").Len(), GP64())
 	x := Load(Param("x").Base(), GP64())
-	acc, v := vectorOf(4), vectorOf(4)
+	doubles := width / 2
+	acc, v := vectorOf(16/doubles), vectorOf(16/doubles)
 	Label("grain")
-	zero(acc...)
 	for at := 0; at < 128; at += 16 {
 		for i := range v {
-			VCVTPS2PD(Mem{Base: x, Disp: 4 * (at + 4*i)}, v[i])
+			VCVTPS2PD(Mem{Base: x, Disp: 4 * (at + doubles*i)}, v[i])
 		}
 		for i := range v {
-			VFMADD231PD(v[i], v[i], acc[i])
+			if at == 0 {
+				VMULPD(v[i], v[i], acc[i])
+			} else {
+				VFMADD231PD(v[i], v[i], acc[i])
+			}
 		}
 	}
-	VADDPD(acc[2], acc[0], acc[0])
-	VADDPD(acc[3], acc[1], acc[1])
-	VADDPD(acc[1], acc[0], acc[0])
+	for n := len(acc) / 2; n > 0; n /= 2 {
+		for i := range n {
+			VADDPD(acc[i+n], acc[i], acc[i])
+		}
+	}
 	half := XMM()
-	VEXTRACTF128(U8(1), acc[0], half)
+	lowest(acc[0], half, VADDPD)
 	low := acc[0].AsX()
 	VADDPD(half, low, low)
 	VPERMILPD(U8(1), low, half)

@@ -8,9 +8,9 @@ import (
 // vectors writes element-wise loops.
 func vectors() {
 	binary := func(name string, op func(...Op)) {
-		TEXT(name+suffix, NOSPLIT, "func(dst, a, b []float32)")
-		v := vectorOf(4)
-		loop(width*4, "dst", []string{"dst", "a", "b"}, func(at addr) {
+		text(name, "func(dst, a, b []float32)")
+		v := vectorOf(parts)
+		loop(lanes, "dst", []string{"dst", "a", "b"}, func(at addr) {
 			for i := range v {
 				VMOVUPS(at("a", i*width), v[i])
 			}
@@ -26,46 +26,53 @@ func vectors() {
 	binary("add", VADDPS)
 	binary("mul", VMULPS)
 
-	TEXT("scale"+suffix, NOSPLIT, "func(dst []float32, f float32)")
-	f, v := broadcast("f"), vector()
-	loop(width, "dst", []string{"dst"}, func(at addr) {
-		VMULPS(at("dst", 0), f, v)
-		VMOVUPS(v, at("dst", 0))
+	text("scale", "func(dst []float32, f float32)")
+	f := broadcast("f")
+	each("dst", []string{"dst"}, func(at addr, e int) {
+		v := vector()
+		VMULPS(at("dst", e), f, v)
+		VMOVUPS(v, at("dst", e))
 	})
 	ret()
 
 	gelus()
 }
 
-// exp is f32.Exp.
-func exp(x vec) vec {
-	t, n, r, p := vector(), vector(), vector(), vector()
-	VMULPS(float(1.44269504), x, t)
-	VADDPS(float(3<<22), t, t)
-	VSUBPS(float(3<<22), t, n)
-	VMULPS(float(0.693359375), n, r)
-	VSUBPS(r, x, r)
-	VMULPS(float(-2.12194440e-4), n, n)
-	VSUBPS(n, r, r)
-	VMULPS(float(0.0013814584), r, p)
-	for _, c := range []float32{0.008368724, 0.04166839, 0.16666521} {
-		VADDPS(float(c), p, p)
-		VMULPS(r, p, p)
+// expConstants are those of exps.
+var expConstants = []float32{1.44269504, 3 << 22, 0.693359375, -2.12194440e-4, 0.0013814584, 0.008368724, 0.04166839, 0.16666521, 0.49999994, 1,
+	-87.33654, 88.72283}
+
+// exps is f32.Exp of vectors side by side.
+func exps(x ...vec) []vec {
+	t, n, r, p := vectorOf(len(x)), vectorOf(len(x)), vectorOf(len(x)), vectorOf(len(x))
+	do := func(f func(i int)) {
+		for i := range x {
+			f(i)
+		}
 	}
-	VADDPS(float(0.49999994), p, p)
-	VMULPS(r, r, n)
-	VMULPS(n, p, p)
-	VADDPS(r, p, p)
-	VADDPS(float(1), p, p)
-	VPSLLD(U8(23), t, t)
-	VPADDD(t, p, p)
+	do(func(i int) { VMULPS(float(1.44269504), x[i], t[i]) })
+	do(func(i int) { VADDPS(float(3<<22), t[i], t[i]) })
+	do(func(i int) { VSUBPS(float(3<<22), t[i], n[i]) })
+	do(func(i int) { VMULPS(float(0.693359375), n[i], r[i]) })
+	do(func(i int) { VSUBPS(r[i], x[i], r[i]) })
+	do(func(i int) { VMULPS(float(-2.12194440e-4), n[i], n[i]) })
+	do(func(i int) { VSUBPS(n[i], r[i], r[i]) })
+	do(func(i int) { VMULPS(float(0.0013814584), r[i], p[i]) })
+	for _, c := range []float32{0.008368724, 0.04166839, 0.16666521} {
+		do(func(i int) { VADDPS(float(c), p[i], p[i]) })
+		do(func(i int) { VMULPS(r[i], p[i], p[i]) })
+	}
+	do(func(i int) { VADDPS(float(0.49999994), p[i], p[i]) })
+	do(func(i int) { VMULPS(r[i], r[i], n[i]) })
+	do(func(i int) { VMULPS(n[i], p[i], p[i]) })
+	do(func(i int) { VADDPS(r[i], p[i], p[i]) })
+	do(func(i int) { VADDPS(float(1), p[i], p[i]) })
+	do(func(i int) { VPSLLD(U8(23), t[i], t[i]) })
+	do(func(i int) { VPADDD(t[i], p[i], p[i]) })
 	// Limits: 0 below, +Inf above, x itself where it is NaN.
-	VCMPPS(notLess, float(-87.33654), x, t)
-	VANDPS(t, p, p)
-	VCMPPS(greaterThan, float(88.72283), x, t)
-	VBLENDVPS(t, bits(0x7f800000), p, p)
-	VCMPPS(unordered, x, x, t)
-	VBLENDVPS(t, x, p, p)
+	do(func(i int) { clearUnless(notLess, float(-87.33654), x[i], p[i]) })
+	do(func(i int) { replace(greaterThan, float(88.72283), x[i], bits(0x7f800000), p[i]) })
+	do(func(i int) { replace(unordered, x[i], x[i], x[i], p[i]) })
 	return p
 }
 
@@ -78,14 +85,16 @@ const (
 
 // gelus writes f32.GELU and f32.GELUGrad.
 func gelus() {
-	TEXT("gelu"+suffix, NOSPLIT, "func(y, x []float32)")
-	loop(width, "y", []string{"y", "x"}, func(at addr) {
-		x := vector()
-		VMOVUPS(at("x", 0), x)
-		_, _, e := geluExp(x)
-		VADDPS(float(1), e, e)
-		VDIVPS(e, x, x)
-		VMOVUPS(x, at("y", 0))
+	text("gelu", "func(y, x []float32)")
+	hoist(expConstants...)
+	pairs("y", []string{"y", "x"}, func(at addr, e int) {
+		x := loads(at, "x", e)
+		_, _, ex := geluExp(x)
+		for i := range x {
+			VADDPS(float(1), ex[i], ex[i])
+			VDIVPS(ex[i], x[i], x[i])
+			VMOVUPS(x[i], at("y", e+i*width))
+		}
 	})
 	ret()
 	for _, value := range []bool{true, false} {
@@ -93,45 +102,59 @@ func gelus() {
 		if value {
 			name, sig, ptrs = "geluGrad", "func(dx, y, dy, x []float32)", []string{"dx", "y", "dy", "x"}
 		}
-		TEXT(name+suffix, NOSPLIT, sig)
-		loop(width, "dx", ptrs, func(at addr) {
-			x := vector()
-			VMOVUPS(at("x", 0), x)
-			c, q, e := geluExp(x)
-			VADDPS(float(1), e, e)
-			one, s, u := vector(), vector(), vector()
-			VMOVUPS(float(1), one)
-			VDIVPS(e, one, s)
-			VMULPS(float(geluB3), q, q)
-			VADDPS(float(geluA), q, q)
-			VMULPS(c, q, q) // t
-			VSUBPS(s, one, u)
-			VMULPS(s, u, u)
-			VMULPS(q, u, u)
-			VADDPS(u, s, s)
-			VMULPS(at("dy", 0), s, s)
-			if value {
-				VDIVPS(e, x, x)
-				VMOVUPS(x, at("y", 0))
+		text(name, sig)
+		hoist(expConstants...)
+		pairs("dx", ptrs, func(at addr, e int) {
+			x := loads(at, "x", e)
+			c, q, ex := geluExp(x)
+			for i := range x {
+				VADDPS(float(1), ex[i], ex[i])
+				one, s, u := vector(), vector(), vector()
+				VMOVUPS(float(1), one)
+				VDIVPS(ex[i], one, s)
+				VMULPS(float(geluB3), q[i], q[i])
+				VADDPS(float(geluA), q[i], q[i])
+				VMULPS(c[i], q[i], q[i]) // t
+				VSUBPS(s, one, u)
+				VMULPS(s, u, u)
+				VMULPS(q[i], u, u)
+				VADDPS(u, s, s)
+				VMULPS(at("dy", e+i*width), s, s)
+				if value {
+					VDIVPS(ex[i], x[i], x[i])
+					VMOVUPS(x[i], at("y", e+i*width))
+				}
+				VMOVUPS(s, at("dx", e+i*width))
 			}
-			VMOVUPS(s, at("dx", 0))
 		})
 		ret()
 	}
 }
 
+// loads is two vectors of a slice.
+func loads(at addr, name string, e int) []vec {
+	v := vectorOf(2)
+	for i := range v {
+		VMOVUPS(at(name, e+i*width), v[i])
+	}
+	return v
+}
+
 // geluExp is e = exp(−2u), with c = x cut to ±16 and q = c².
-func geluExp(x vec) (c, q, e vec) {
-	c, q, n := vector(), vector(), vector()
-	limit := vector()
-	VMOVUPS(float(geluEnd), limit)
-	VMINPS(x, limit, c) // 16 < x ? 16 : x, so NaN stays
-	VMOVUPS(float(-geluEnd), limit)
-	VMAXPS(c, limit, c)
-	VMULPS(c, c, q)
-	VMULPS(float(geluB), q, n)
-	VADDPS(float(geluA), n, n)
-	VMULPS(c, n, n)
-	VXORPS(bits(1<<31), n, n)
-	return c, q, exp(n)
+func geluExp(x []vec) (c, q, e []vec) {
+	c, q = vectorOf(len(x)), vectorOf(len(x))
+	n := vectorOf(len(x))
+	for i := range x {
+		limit := vector()
+		VMOVUPS(float(geluEnd), limit)
+		VMINPS(x[i], limit, c[i]) // 16 < x ? 16 : x, so NaN stays
+		VMOVUPS(float(-geluEnd), limit)
+		VMAXPS(c[i], limit, c[i])
+		VMULPS(c[i], c[i], q[i])
+		VMULPS(float(geluB), q[i], n[i])
+		VADDPS(float(geluA), n[i], n[i])
+		VMULPS(c[i], n[i], n[i])
+		VXORPS(bits(1<<31), n[i], n[i])
+	}
+	return c, q, exps(n...)
 }

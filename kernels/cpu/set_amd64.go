@@ -1,0 +1,112 @@
+package cpu
+
+// set is an instruction set. Its loops are called by name, not through variables: what they are given stays on the stack.
+type set uint8
+
+const (
+	avx2   set = iota // and FMA and F16C
+	avx512            // F, BW, DQ and VL
+)
+
+// width is the floats in a vector.
+func (s set) width() int {
+	if s == avx512 {
+		return 16
+	}
+	return 8
+}
+
+func (s set) packRows(dst, src *float32, ld, k uintptr) {
+	if s == avx512 {
+		packRowsAVX512(dst, src, ld, k)
+	} else {
+		packRowsAVX2(dst, src, ld, k)
+	}
+}
+
+func (s set) packRowsWide(dst, src *float32, ld, k, panel uintptr) {
+	if s == avx512 {
+		packRowsWideAVX512(dst, src, ld, k, panel)
+	} else {
+		packRowsWideAVX2(dst, src, ld, k, panel)
+	}
+}
+
+func (s set) packColumns(dst, src *float32, ld, k uintptr) {
+	if s == avx512 {
+		packColumnsAVX512(dst, src, ld, k)
+	} else {
+		packColumnsAVX2(dst, src, ld, k)
+	}
+}
+
+func (s set) packLinks(dst, src *float32, ld, k uintptr) {
+	if s == avx512 {
+		packAAVX512(dst, src, ld, k)
+	} else {
+		packAAVX2(dst, src, ld, k)
+	}
+}
+
+func (s set) packARows(dst, src *float32, ld, k uintptr) {
+	if s == avx512 {
+		packARowsAVX512(dst, src, ld, k)
+	} else {
+		packARowsAVX2(dst, src, ld, k)
+	}
+}
+
+// tile computes so many rows.
+func (s set) tile(t *tileArgs, rows int) {
+	if s == avx512 {
+		tileAVX512(t, rows)
+	} else {
+		tileAVX2(t, rows)
+	}
+}
+
+func tileAVX2(t *tileArgs, rows int) {
+	switch rows {
+	case 1:
+		tile1AVX2(t)
+	case 2:
+		tile2AVX2(t)
+	case 3:
+		tile3AVX2(t)
+	case 4:
+		tile4AVX2(t)
+	case 5:
+		tile5AVX2(t)
+	case 6:
+		tile6AVX2(t)
+	}
+}
+
+func tileAVX512(t *tileArgs, rows int) {
+	switch rows {
+	case 1:
+		tile1AVX512(t)
+	case 2:
+		tile2AVX512(t)
+	case 3:
+		tile3AVX512(t)
+	case 4:
+		tile4AVX512(t)
+	case 5:
+		tile5AVX512(t)
+	case 6:
+		tile6AVX512(t)
+	case 7:
+		tile7AVX512(t)
+	case 8:
+		tile8AVX512(t)
+	case 9:
+		tile9AVX512(t)
+	case 10:
+		tile10AVX512(t)
+	case 11:
+		tile11AVX512(t)
+	case 12:
+		tile12AVX512(t)
+	}
+}

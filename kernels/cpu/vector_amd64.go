@@ -1,0 +1,193 @@
+package cpu
+
+import (
+	"zeroshard/device"
+	"zeroshard/kernels/internal/f32"
+)
+
+// Elements of one turn.
+const (
+	turn    = 16
+	rowTurn = f32.Lanes
+)
+
+// whole is n rounded down to turns.
+func whole(n, turn int) int { return n / turn * turn }
+
+func (s set) add(dst, a, b []float32) {
+	n := whole(len(dst), rowTurn)
+	a, b = a[:len(dst)], b[:len(dst)]
+	if s == avx512 {
+		addAVX512(dst[:n], a, b)
+	} else {
+		addAVX2(dst[:n], a, b)
+	}
+	add(dst[n:], a[n:], b[n:])
+}
+
+func (s set) mul(dst, a, b []float32) {
+	n := whole(len(dst), rowTurn)
+	a, b = a[:len(dst)], b[:len(dst)]
+	if s == avx512 {
+		mulAVX512(dst[:n], a, b)
+	} else {
+		mulAVX2(dst[:n], a, b)
+	}
+	mul(dst[n:], a[n:], b[n:])
+}
+
+func (s set) scale(dst []float32, f float32) {
+	n := whole(len(dst), turn)
+	if s == avx512 {
+		scaleAVX512(dst[:n], f)
+	} else {
+		scaleAVX2(dst[:n], f)
+	}
+	scale(dst[n:], f)
+}
+
+// gelu and geluGrad run the tail in a whole turn of its own: an exp in plain Go takes as long as several turns.
+func (s set) gelu(y, x []float32) {
+	n := whole(len(y), rowTurn)
+	x = x[:len(y)]
+	s.geluTurns(y[:n], x)
+	if n < len(y) {
+		var t [rowTurn]float32
+		copy(t[:], x[n:])
+		s.geluTurns(t[:], t[:])
+		copy(y[n:], t[:])
+	}
+}
+
+func (s set) geluTurns(y, x []float32) {
+	if s == avx512 {
+		geluAVX512(y, x)
+	} else {
+		geluAVX2(y, x)
+	}
+}
+
+func (s set) geluGrad(dx, y, dy, x []float32) {
+	n := whole(len(dx), rowTurn)
+	dy, x = dy[:len(dx)], x[:len(dx)]
+	if y == nil {
+		s.geluSlopeTurns(dx[:n], dy, x)
+	} else {
+		y = y[:len(dx)]
+		s.geluGradTurns(dx[:n], y, dy, x)
+	}
+	if n < len(dx) {
+		var d, v, t [rowTurn]float32
+		copy(d[:], dy[n:])
+		copy(t[:], x[n:])
+		s.geluGradTurns(d[:], v[:], d[:], t[:])
+		copy(dx[n:], d[:])
+		if y != nil {
+			copy(y[n:], v[:])
+		}
+	}
+}
+
+func (s set) geluSlopeTurns(dx, dy, x []float32) {
+	if s == avx512 {
+		geluSlopeAVX512(dx, dy, x)
+	} else {
+		geluSlopeAVX2(dx, dy, x)
+	}
+}
+
+func (s set) geluGradTurns(dx, y, dy, x []float32) {
+	if s == avx512 {
+		geluGradAVX512(dx, y, dy, x)
+	} else {
+		geluGradAVX2(dx, y, dy, x)
+	}
+}
+
+func (s set) adamw(p, g, m, v []float32, c adamwConst) {
+	n := whole(len(p), turn)
+	g, m, v = g[:len(p)], m[:len(p)], v[:len(p)]
+	if s == avx512 {
+		adamwAVX512(p[:n], g, m, v, &c)
+	} else {
+		adamwAVX2(p[:n], g, m, v, &c)
+	}
+	adamw(p[n:], g[n:], m[n:], v[n:], c)
+}
+
+func (s set) sgd(p, g, m []float32, c sgdConst) {
+	n := whole(len(p), turn)
+	g = g[:len(p)]
+	if m == nil {
+		if s == avx512 {
+			sgdPlainAVX512(p[:n], g, &c)
+		} else {
+			sgdPlainAVX2(p[:n], g, &c)
+		}
+		sgd(p[n:], g[n:], nil, c)
+		return
+	}
+	m = m[:len(p)]
+	if s == avx512 {
+		sgdAVX512(p[:n], g, m, &c)
+	} else {
+		sgdAVX2(p[:n], g, m, &c)
+	}
+	sgd(p[n:], g[n:], m[n:], c)
+}
+
+func (s set) squares(sums []float64, x []float32) {
+	n := len(x) / f32.Grain
+	if n > 0 {
+		if s == avx512 {
+			squaresAVX512(sums[:n], x[:n*f32.Grain])
+		} else {
+			squaresAVX2(sums[:n], x[:n*f32.Grain])
+		}
+	}
+	squares(sums[n:], x[n*f32.Grain:])
+}
+
+func (s set) widen(dst []float32, src []uint16, from device.DType) {
+	n := whole(len(dst), turn)
+	src = src[:len(dst)]
+	switch from {
+	case device.BF16:
+		if s == avx512 {
+			widenBF16AVX512(dst[:n], src)
+		} else {
+			widenBF16AVX2(dst[:n], src)
+		}
+	case device.F16:
+		if s == avx512 {
+			widenF16AVX512(dst[:n], src)
+		} else {
+			widenF16AVX2(dst[:n], src)
+		}
+	default:
+		n = 0
+	}
+	widen(dst[n:], src[n:], from)
+}
+
+func (s set) narrow(dst []uint16, src []float32, to device.DType) {
+	n := whole(len(dst), turn)
+	src = src[:len(dst)]
+	switch to {
+	case device.BF16:
+		if s == avx512 {
+			narrowBF16AVX512(dst[:n], src)
+		} else {
+			narrowBF16AVX2(dst[:n], src)
+		}
+	case device.F16:
+		if s == avx512 {
+			narrowF16AVX512(dst[:n], src)
+		} else {
+			narrowF16AVX2(dst[:n], src)
+		}
+	default:
+		n = 0
+	}
+	narrow(dst[n:], src[n:], to)
+}
