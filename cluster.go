@@ -34,6 +34,8 @@ type Cluster struct {
 	program *zero.Program
 	ranks   []*rank
 	wire    []zero.Traffic // of the last Step
+	told    [][]int32      // by text: tokens that the caches hold
+	viewed  bool           // a view of parameters was given away
 	closed  bool
 }
 
@@ -191,6 +193,9 @@ func (c *Cluster) start(ctx context.Context, w *wiring) error {
 		if err != nil {
 			return err
 		}
+		if c.config.Inference {
+			return nil
+		}
 		return c.initialize(rk, key.Named("init"))
 	})
 }
@@ -246,8 +251,11 @@ func cause(errs []error) (told error) {
 	return told
 }
 
-// ready is what all ranks would answer alike before they issue anything.
+// ready is what all ranks would answer alike before they issue anything. Whatever is to come, only scoring leaves the caches as they are.
 func (c *Cluster) ready(ctx context.Context, what string) error {
+	if what != scoring {
+		c.told = nil
+	}
 	if c.closed {
 		return fmt.Errorf("%w: %s came after Close", zero.ErrClosed, what)
 	}
@@ -272,6 +280,9 @@ func (c *Cluster) Program() *zero.Program { return c.program }
 func (c *Cluster) Step(ctx context.Context, leaf func(leaf int) (zero.Batch, error), h optim.Hyper) (zero.Stats, error) {
 	if err := errors.Join(c.ready(ctx, "Step"), h.Validate()); err != nil {
 		return zero.Stats{}, err
+	}
+	if c.config.Inference {
+		return zero.Stats{}, fmt.Errorf("%w: the cluster was made for inference and cannot train", zero.ErrOptions)
 	}
 	stats := make([]zero.Stats, len(c.ranks))
 	for _, rk := range c.ranks {
@@ -349,30 +360,6 @@ func (c *Cluster) batches(p *zero.Plan, rank int, leaf func(int) (zero.Batch, er
 		out[slot] = b
 	}
 	return out, nil
-}
-
-// Logits returns the scores of the token that follows tokens: at least one and at most Seq of them, else the error is zero.ErrBatch. The
-// slice is good until the next call.
-func (c *Cluster) Logits(ctx context.Context, tokens []int32) ([]float32, error) {
-	if err := c.ready(ctx, "Logits"); err != nil {
-		return nil, err
-	}
-	if n := c.config.Seq; len(tokens) < 1 || len(tokens) > n {
-		return nil, fmt.Errorf("%w: %d tokens: between 1 and %d are needed", zero.ErrBatch, len(tokens), n)
-	}
-	if err := c.checkTokens(zero.Batch{Tokens: tokens}); err != nil {
-		return nil, err
-	}
-	units := c.config.Model.Units()
-	if last := units[len(units)-1]; last.Sizes(models.Shape{Batch: 1, Seq: c.config.Seq}, models.Logits).Out == 0 {
-		return nil, fmt.Errorf("%w: the model's last unit, %s, gives no logits", zero.ErrOptions, last.Name())
-	}
-	logits := make([][]float32, len(c.ranks))
-	err := c.each(func(r int, rk *rank) (err error) {
-		logits[r], err = rk.engine.Logits(ctx, tokens)
-		return err
-	})
-	return logits[0], err
 }
 
 // Wire is the bytes that each rank sent in the last Step, counted.

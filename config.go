@@ -1,6 +1,7 @@
 package zeroshard
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -32,6 +33,11 @@ type Config struct {
 	GlobalBatch, MicroBatch, Seq int
 	// EvalLeaves is the micro-batches of one Eval; 0 is 1. Bits: unchanged.
 	EvalLeaves int
+	// Texts is how many texts Scores goes on with side by side; 0 is 1. Bits: unchanged.
+	Texts int
+	// Inference is for a cluster that does not train: it holds parameters alone, zero until Load or Set gives them. It needs no GlobalBatch, and
+	// a MicroBatch of 0 is 1. Bits: unchanged.
+	Inference bool
 	// Recompute is activation checkpointing: 0 none, 1 all blocks, n every n-th. Bits: unchanged.
 	Recompute int
 	// Prefetch is how many ops ahead of its use a layer is gathered. Bits: unchanged.
@@ -64,7 +70,16 @@ func (c Config) withDefaults() Config {
 	if c.Precision == (zero.Precision{}) {
 		c.Precision = zero.FP32
 	}
-	c.Replicas, c.EvalLeaves = max(c.Replicas, 1), max(c.EvalLeaves, 1)
+	c.Replicas, c.EvalLeaves, c.Texts = max(c.Replicas, 1), max(c.EvalLeaves, 1), max(c.Texts, 1)
+	return c.settled()
+}
+
+// settled fills in what inference does not need.
+func (c Config) settled() Config {
+	if c.Inference {
+		c.MicroBatch = cmp.Or(c.MicroBatch, 1)
+		c.GlobalBatch = c.MicroBatch
+	}
 	return c
 }
 
@@ -88,6 +103,7 @@ type validator interface{ Validate() error }
 // Validate reports all faults at once that a setting has by itself; they wrap zero.ErrOptions or zero.ErrStrategy. What several
 // settings must agree on with the model and the mesh (leaves for every rank, windows, a layout) is Plan's to refuse.
 func (c Config) Validate() error {
+	c = c.settled()
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -105,7 +121,7 @@ func (c Config) Validate() error {
 		name  string
 		value int64
 	}{
-		{"replicas", int64(c.Replicas)}, {"threads", int64(c.Threads)}, {"evaluation leaves", int64(c.EvalLeaves)}, {"recompute", int64(c.Recompute)},
+		{"replicas", int64(c.Replicas)}, {"threads", int64(c.Threads)}, {"evaluation leaves", int64(c.EvalLeaves)}, {"recompute", int64(c.Recompute)}, {"texts", int64(c.Texts)},
 		{"prefetch", int64(c.Prefetch)}, {"window", int64(c.Window)}, {"persistence threshold", int64(c.PersistenceThreshold)}, {"device memory", c.DeviceMemory},
 	} {
 		check(n.value >= 0, "%s %d: it cannot be negative", n.name, n.value)
@@ -158,7 +174,7 @@ func (c Config) compileArgs(known *shard.Layout) (l *shard.Layout, s zero.Strate
 	o = zero.Options{
 		Leaves: c.GlobalBatch / c.MicroBatch, Shape: models.Shape{Batch: c.MicroBatch, Seq: c.Seq}, Precision: c.Precision,
 		States: c.Optimizer.States(), Prefetch: c.Prefetch, Recompute: c.Recompute, Window: c.Window, KeepLast: c.KeepLast,
-		EvalLeaves: c.EvalLeaves, SubGroup: c.Offload.SubGroup, Needs: zero.Needs{Scratch: backendScratch(c.threads())},
+		EvalLeaves: c.EvalLeaves, Texts: c.Texts, Inference: c.Inference, SubGroup: c.Offload.SubGroup, Needs: zero.Needs{Scratch: backendScratch(c.threads())},
 	}
 	return
 }

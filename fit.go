@@ -60,7 +60,9 @@ func CheckFit(c Config, pr *zero.Program) error {
 			e.Stages = append(e.Stages, cand)
 		}
 	}
-	e.Nearest = nearest(c)
+	if !c.Inference {
+		e.Nearest = nearest(c)
+	}
 	return e
 }
 

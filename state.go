@@ -122,6 +122,7 @@ func (c *Cluster) Piece(rank int, name string) (view *tensor.Dense, from int, er
 	if rank < 0 || rank >= len(c.ranks) {
 		return nil, 0, fmt.Errorf("%w: there is no rank %d", zero.ErrOptions, rank)
 	}
+	c.told, c.viewed = nil, true
 	v, from, err := c.ranks[rank].engine.View(name, zero.Master)
 	if err != nil || len(v) == 0 {
 		return nil, from, err
@@ -153,6 +154,9 @@ func (c *Cluster) StateSHA256(ctx context.Context) (string, error) {
 	}
 	h := sha256.New()
 	states := len(c.config.Optimizer.States())
+	if c.config.Inference {
+		states = 0
+	}
 	for _, name := range c.Params() {
 		p, err := c.param(name)
 		if err != nil {

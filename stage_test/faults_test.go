@@ -49,6 +49,10 @@ var passes = []pass{
 		_, err := w.engines[r].Logits(context.Background(), []int32{1, 2, 3})
 		return err
 	}},
+	{"next", func(p *zero.Program) *zero.Plan { return p.Next }, 0, func(w *crew, r int) error {
+		_, err := w.engines[r].Logits(context.Background(), []int32{1})
+		return err
+	}},
 }
 
 // every is the distance between the ops of a plan that a test tries: all of them, but a sample of a long plan in a short run.
@@ -74,6 +78,7 @@ func TestFaultAtEveryOp(t *testing.T) {
 		{0, 4, 3, cell{Stage: 3, Ranks: 4, Replicas: 2}},
 		{1, 4, 1, cell{Stage: 3, Ranks: 2}},
 		{2, 4, 1, cell{Stage: 3, Ranks: 2}},
+		{3, 4, 0, cell{Stage: 3, Ranks: 2, Prefetch: 1}},
 	} {
 		p := passes[c.pass]
 		j := c.config(job(t, "micro", c.leaves, 1, 4, 0))
