@@ -1,70 +1,112 @@
 package train
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"zeroshard/prng"
 )
 
-// Sampling says how a sample of text is drawn. Given the same logits it always draws the same text.
+// Sampling says how a text is drawn. Given the same logits it always draws the same text.
 type Sampling struct {
 	Tokens      int     // how many to draw
-	Context     int     // how many of the last tokens the model sees: at most its sequence length
+	Context     int     // how many of the last tokens the model can see: at most its sequence length
 	Temperature float64 // logits are divided by it; 0 takes the best
 	TopK        int     // only the best so many are drawn from; 0: all
+	TopP        float64 // of those, only the best that together have this probability; 0 or 1: all
 	Seed        uint64
+	End         *int32          // the token that ends a text, and is no part of it; nil: none does
 	Stop        <-chan struct{} // closed: draw no more
 }
 
-// Sample continues prompt (at least one token) and returns what it drew.
+// Sample continues prompt (at least one token) and returns what it drew. Where the text has become longer than Context, the model sees
+// its end.
 func Sample(ctx context.Context, w World, prompt []int32, s Sampling) ([]int32, error) {
-	key := prng.New(s.Seed).Named("sample")
-	text := slices.Clone(prompt)
-	for i := range s.Tokens {
-		if stopped(s.Stop) {
-			break
-		}
-		logits, err := w.Logits(ctx, text[max(0, len(text)-s.Context):])
+	t := begin(prompt, s, prng.New(s.Seed).Named("sample"))
+	for !t.done && !stopped(s.Stop) {
+		logits, err := w.Logits(ctx, t.seen())
 		if err != nil {
-			return text[len(prompt):], fmt.Errorf("train: sample: %w", err)
+			return t.drawn(), fmt.Errorf("train: sample: %w", err)
 		}
-		text = append(text, pick(logits, s, float64(key.Uniform(uint64(i)))))
+		t.draw(logits, s)
 	}
-	return text[len(prompt):], nil
+	return t.drawn(), nil
 }
 
-// pick draws one token: u in [0, 1) is a place in the cumulated probabilities of the candidates, best first. Ties go to the
-// lower id, and logits that are not numbers are never drawn while others are.
-func pick(logits []float32, s Sampling, u float64) int32 {
-	ids := make([]int32, len(logits))
-	for i := range ids {
-		ids[i] = int32(i)
+// Scorer scores what follows texts, side by side. *zeroshard.Cluster is one.
+type Scorer interface {
+	// Scores returns for each text the scores of the token after it, nil for an empty one.
+	Scores(ctx context.Context, texts [][]int32) ([][]float32, error)
+}
+
+// Generate continues prompts (each at least one token) side by side and calls emit for each token drawn, by prompt; a text's tokens come in
+// order. What is drawn for prompt i is a function of the seed, i and the prompt: not of the others. An error of emit ends it.
+func Generate(ctx context.Context, w Scorer, prompts [][]int32, s Sampling, emit func(prompt int, token int32) error) error {
+	key := prng.New(s.Seed).Named("generate")
+	texts, seen := make([]*text, len(prompts)), make([][]int32, len(prompts))
+	for i, p := range prompts {
+		texts[i] = begin(p, s, key.Sub(uint64(i)))
 	}
-	slices.SortFunc(ids, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(logits[b], logits[a]), cmp.Compare(a, b))
-	})
-	if s.TopK > 0 {
-		ids = ids[:min(s.TopK, len(ids))]
-	}
-	if s.Temperature <= 0 {
-		return ids[0]
-	}
-	weights, sum := make([]float64, len(ids)), 0.0
-	for i, id := range ids {
-		w := math.Exp(float64(logits[id]-logits[ids[0]]) / s.Temperature)
-		if !math.IsNaN(w) {
-			weights[i] = w
-			sum += w
+	for !stopped(s.Stop) {
+		left := false
+		for i, t := range texts {
+			if seen[i] = nil; !t.done {
+				seen[i], left = t.seen(), true
+			}
+		}
+		if !left {
+			break
+		}
+		rows, err := w.Scores(ctx, seen)
+		if err != nil {
+			return fmt.Errorf("train: generate: %w", err)
+		}
+		for i, t := range texts {
+			if t.done || !t.draw(rows[i], s) {
+				continue
+			}
+			if err := emit(i, t.tokens[len(t.tokens)-1]); err != nil {
+				return err
+			}
 		}
 	}
-	for i, w := range weights {
-		if u -= w / sum; u < 0 {
-			return ids[i]
-		}
+	return nil
+}
+
+// text is one that is being drawn.
+type text struct {
+	tokens        []int32
+	prompt, start int // tokens of the prompt; the first token that the model sees
+	most, context int
+	key           prng.Key // token i is drawn by its i-th number
+	done          bool
+}
+
+func begin(prompt []int32, s Sampling, key prng.Key) *text {
+	return &text{tokens: slices.Clone(prompt), prompt: len(prompt), start: max(0, len(prompt)-s.Context), most: s.Tokens, context: s.Context, key: key, done: s.Tokens <= 0}
+}
+
+func (t *text) drawn() []int32 { return t.tokens[t.prompt:] }
+
+// seen is what the model sees. When that is full the older half goes, and not a token each time: all that a model remembers of a text changes
+// with its first token, so that a window that slides would cost as much as computing the whole text for each token.
+func (t *text) seen() []int32 {
+	for len(t.tokens)-t.start > t.context {
+		t.start += max(1, t.context/2)
 	}
-	return ids[0] // rounding left nothing over, or no logit is a number
+	return t.tokens[t.start:]
+}
+
+// draw adds one token, and reports whether it did: the one that ends the text is not added.
+func (t *text) draw(logits []float32, s Sampling) bool {
+	n := len(t.tokens) - t.prompt
+	id := pick(logits, s, float64(t.key.Uniform(uint64(n))))
+	if s.End != nil && id == *s.End {
+		t.done = true
+		return false
+	}
+	t.tokens = append(t.tokens, id)
+	t.done = n+1 >= t.most
+	return true
 }

@@ -1,0 +1,103 @@
+package train_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"zeroshard/train"
+)
+
+// scorer is a model without weights: its scores follow from a text alone, and it keeps what it was shown.
+type scorer struct{ seen [][][]int32 }
+
+func (s *scorer) Scores(_ context.Context, texts [][]int32) ([][]float32, error) {
+	var shown [][]int32
+	rows := make([][]float32, len(texts))
+	for i, t := range texts {
+		shown = append(shown, slices.Clone(t))
+		if len(t) == 0 {
+			continue
+		}
+		h := uint32(2166136261)
+		for _, id := range t {
+			h = (h ^ uint32(id)) * 16777619
+		}
+		for id := range uint32(9) {
+			rows[i] = append(rows[i], float32((h>>(3*id))%8))
+		}
+	}
+	s.seen = append(s.seen, shown)
+	return rows, nil
+}
+
+func generate(t *testing.T, w train.Scorer, prompts [][]int32, s train.Sampling) [][]int32 {
+	t.Helper()
+	out := make([][]int32, len(prompts))
+	err := train.Generate(t.Context(), w, prompts, s, func(i int, id int32) error {
+		out[i] = append(out[i], id)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// A text does not depend on the texts beside it, nor on when they end.
+func TestGenerateDoesNotDependOnTheBatch(t *testing.T) {
+	end := int32(3)
+	s := train.Sampling{Tokens: 9, Context: 6, Temperature: 1, TopP: 0.9, Seed: 4, End: &end}
+	prompts := [][]int32{{1}, {2, 5, 1, 1}, {8}, {1}}
+	all := generate(t, &scorer{}, prompts, s)
+	ended := 0
+	for i := range prompts {
+		alone := make([][]int32, i+1) // in its place, beside texts that end at once
+		for k := range alone {
+			alone[k] = []int32{0}
+		}
+		alone[i] = prompts[i]
+		if got := generate(t, &scorer{}, alone, s)[i]; !slices.Equal(got, all[i]) {
+			t.Errorf("text %d: alone %v, beside others %v", i, got, all[i])
+		}
+		if len(all[i]) < s.Tokens {
+			ended++
+		}
+		if slices.Contains(all[i], end) {
+			t.Errorf("text %d goes on past its end: %v", i, all[i])
+		}
+	}
+	if ended == 0 || ended == len(prompts) {
+		t.Errorf("%d of %d texts ended early: the test shows nothing", ended, len(prompts))
+	}
+	if slices.Equal(all[0], all[3]) {
+		t.Error("one prompt twice gave one text twice")
+	}
+}
+
+// When the context is full the older half goes; a prompt that is longer is seen from its end.
+func TestGenerateDropsTheOlderHalf(t *testing.T) {
+	w := &scorer{}
+	generate(t, w, [][]int32{{1, 2, 3, 4, 5, 6, 7}}, train.Sampling{Tokens: 6, Context: 4})
+	var lens []int
+	for _, s := range w.seen {
+		lens = append(lens, len(s[0]))
+	}
+	if want := []int{4, 3, 4, 3, 4, 3}; !slices.Equal(lens, want) || !slices.Equal(w.seen[0][0], []int32{4, 5, 6, 7}) {
+		t.Errorf("the model saw %v", w.seen)
+	}
+}
+
+func TestGenerateEndsWithItsReader(t *testing.T) {
+	full, n := errors.New("nobody reads"), 0
+	err := train.Generate(t.Context(), &scorer{}, [][]int32{{1}}, train.Sampling{Tokens: 9, Context: 4}, func(int, int32) error {
+		if n++; n == 3 {
+			return full
+		}
+		return nil
+	})
+	if !errors.Is(err, full) || n != 3 {
+		t.Errorf("after %d tokens: %v", n, err)
+	}
+}
