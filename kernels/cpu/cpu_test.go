@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"zeroshard/device"
 	"zeroshard/kernels"
@@ -40,6 +41,32 @@ func TestConformance(t *testing.T) {
 func TestGradients(t *testing.T) {
 	for _, path := range cpu.Paths() {
 		t.Run(path, func(t *testing.T) { kerneltest.Gradients(t, newPath(t, nil, path)) })
+	}
+}
+
+// All paths whose products are fused give the same bits, and so does any number of threads.
+func TestPathsAgree(t *testing.T) {
+	same := map[*ref.Kernels]map[string]func(kernels.Pool) kerneltest.Kernels{}
+	twice, once := ref.New(), ref.NewFused()
+	for _, path := range cpu.Paths() {
+		want := once
+		if path == "portable" {
+			want = twice
+		}
+		if same[want] == nil {
+			same[want] = map[string]func(kernels.Pool) kerneltest.Kernels{}
+		}
+		same[want][path] = func(p kernels.Pool) kerneltest.Kernels { return newPath(t, p, path) }
+	}
+	seed, rounds := uint64(time.Now().UnixNano()), 2
+	if testing.Short() {
+		rounds = 1
+	}
+	t.Logf("seed %d", seed)
+	for want, paths := range same {
+		for _, s := range []uint64{1, seed} {
+			kerneltest.Random(t, paths, want, s, rounds)
+		}
 	}
 }
 
