@@ -7,7 +7,11 @@ import (
 	"io/fs"
 	"syscall"
 
+	"zeroshard/checkpoint"
+	"zeroshard/checkpoint/safetensors"
 	"zeroshard/data"
+	"zeroshard/data/prepare"
+	"zeroshard/data/tokenizer"
 	"zeroshard/device"
 	"zeroshard/memory"
 	"zeroshard/models/gpt"
@@ -37,15 +41,19 @@ var exitCodes = [...]struct {
 	code  int
 	match func(error) bool
 }{
+	{exitSaved, as[*savedError]},
 	{exitInt, signalled(syscall.SIGINT)},
 	{exitTerm, signalled(syscall.SIGTERM)},
 	{exitTerm, signalled(syscall.SIGHUP)},
 	{exitUsage, as[*usageError]},
 	{exitNoFit, is(memory.ErrLimit, device.ErrMemory)},
 	{exitUsage, is(zero.ErrStrategy, zero.ErrOptions, shard.ErrWorld, shard.ErrWindows, shard.ErrMesh, gpt.ErrConfig, gpt.ErrShape)},
-	{exitUsage, is(optim.ErrOptimizer, data.ErrMismatch, train.ErrExists)},
+	{exitUsage, is(optim.ErrOptimizer, data.ErrMismatch, train.ErrExists, checkpoint.ErrMismatch)},
+	{exitFile, is(checkpoint.ErrCorrupt, checkpoint.ErrNone, checkpoint.ErrSave, safetensors.ErrCorrupt)},
 	{exitFile, is(data.ErrCorrupt, data.ErrNoCorpus, report.ErrRun, report.ErrMetrics)},
 	{exitFile, is(offload.ErrCorrupt, offload.ErrTorn, io.ErrUnexpectedEOF)},
+	{exitUsage, is(tokenizer.ErrUnknown, prepare.ErrOptions, prepare.ErrExists, prepare.ErrEmpty, prepare.ErrID)},
+	{exitFile, is(tokenizer.ErrFolder, prepare.ErrInput)},
 	{exitFile, as[*fs.PathError]},
 	{exitNoFit, is(offload.ErrSpace)}, // host memory
 }
