@@ -84,7 +84,7 @@ func (p *pipe) readSingle(ctx context.Context, in *input, f *os.File) error {
 // runeStart is the place of the character that byte at is in.
 func runeStart(r io.ReaderAt, at int64) (int64, error) {
 	var b [1]byte
-	for back := int64(0); back < 4 && back < at; back++ {
+	for back := int64(0); back < 4 && back <= at; back++ {
 		if _, err := r.ReadAt(b[:], at-back); errors.Is(err, io.EOF) {
 			return at, nil
 		} else if err != nil {
@@ -193,6 +193,6 @@ func interruptible(ctx context.Context, r io.Reader) io.Reader {
 		_, err := io.Copy(to, r)
 		to.CloseWithError(err)
 	}()
-	context.AfterFunc(ctx, func() { from.CloseWithError(context.Cause(ctx)) })
+	context.AfterFunc(ctx, func() { to.CloseWithError(context.Cause(ctx)) })
 	return from
 }
