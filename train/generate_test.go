@@ -35,8 +35,13 @@ func (s *scorer) Scores(_ context.Context, texts [][]int32) ([][]float32, error)
 func generate(t *testing.T, w train.Scorer, prompts [][]int32, s train.Sampling) [][]int32 {
 	t.Helper()
 	out := make([][]int32, len(prompts))
-	err := train.Generate(t.Context(), w, prompts, s, func(i int, id int32) error {
-		out[i] = append(out[i], id)
+	err := train.Generate(t.Context(), w, prompts, s, func(d train.Drawn) error {
+		if !d.Ended {
+			out[d.Prompt] = append(out[d.Prompt], d.Token)
+		}
+		if d.Last != (d.Ended || len(out[d.Prompt]) == s.Tokens) {
+			t.Errorf("after %d tokens: %+v", len(out[d.Prompt]), d)
+		}
 		return nil
 	})
 	if err != nil {
@@ -53,12 +58,8 @@ func TestGenerateDoesNotDependOnTheBatch(t *testing.T) {
 	all := generate(t, &scorer{}, prompts, s)
 	ended := 0
 	for i := range prompts {
-		alone := make([][]int32, i+1) // in its place, beside texts that end at once
-		for k := range alone {
-			alone[k] = []int32{0}
-		}
-		alone[i] = prompts[i]
-		if got := generate(t, &scorer{}, alone, s)[i]; !slices.Equal(got, all[i]) {
+		s.First = i
+		if got := generate(t, &scorer{}, prompts[i:i+1], s)[0]; !slices.Equal(got, all[i]) {
 			t.Errorf("text %d: alone %v, beside others %v", i, got, all[i])
 		}
 		if len(all[i]) < s.Tokens {
@@ -91,7 +92,7 @@ func TestGenerateDropsTheOlderHalf(t *testing.T) {
 
 func TestGenerateEndsWithItsReader(t *testing.T) {
 	full, n := errors.New("nobody reads"), 0
-	err := train.Generate(t.Context(), &scorer{}, [][]int32{{1}}, train.Sampling{Tokens: 9, Context: 4}, func(int, int32) error {
+	err := train.Generate(t.Context(), &scorer{}, [][]int32{{1}}, train.Sampling{Tokens: 9, Context: 4}, func(train.Drawn) error {
 		if n++; n == 3 {
 			return full
 		}

@@ -16,6 +16,7 @@ type Sampling struct {
 	TopK        int     // only the best so many are drawn from; 0: all
 	TopP        float64 // of those, only the best that together have this probability; 0 or 1: all
 	Seed        uint64
+	First       int             // number of the first prompt: what is drawn for a prompt follows from Seed and its number
 	End         *int32          // the token that ends a text, and is no part of it; nil: none does
 	Stop        <-chan struct{} // closed: draw no more
 }
@@ -40,13 +41,21 @@ type Scorer interface {
 	Scores(ctx context.Context, texts [][]int32) ([][]float32, error)
 }
 
-// Generate continues prompts (each at least one token) side by side and calls emit for each token drawn, by prompt; a text's tokens come in
-// order. What is drawn for prompt i is a function of the seed, i and the prompt: not of the others. An error of emit ends it.
-func Generate(ctx context.Context, w Scorer, prompts [][]int32, s Sampling, emit func(prompt int, token int32) error) error {
+// Drawn is a token of a text that is being generated.
+type Drawn struct {
+	Prompt int // index of the text's prompt
+	Token  int32
+	Last   bool // no more will follow
+	Ended  bool // the text has come to its end, of which Token is the sign and not a part
+}
+
+// Generate continues prompts (each at least one token) side by side and calls emit for each token drawn; a text's tokens come in order. What
+// is drawn for prompt i is a function of the seed, First+i and the prompt: not of the others. An error of emit ends it.
+func Generate(ctx context.Context, w Scorer, prompts [][]int32, s Sampling, emit func(Drawn) error) error {
 	key := prng.New(s.Seed).Named("generate")
 	texts, seen := make([]*text, len(prompts)), make([][]int32, len(prompts))
 	for i, p := range prompts {
-		texts[i] = begin(p, s, key.Sub(uint64(i)))
+		texts[i] = begin(p, s, key.Sub(uint64(s.First+i)))
 	}
 	for !stopped(s.Stop) {
 		left := false
@@ -63,10 +72,11 @@ func Generate(ctx context.Context, w Scorer, prompts [][]int32, s Sampling, emit
 			return fmt.Errorf("train: generate: %w", err)
 		}
 		for i, t := range texts {
-			if t.done || !t.draw(rows[i], s) {
+			if t.done {
 				continue
 			}
-			if err := emit(i, t.tokens[len(t.tokens)-1]); err != nil {
+			id, ended := t.draw(rows[i], s)
+			if err := emit(Drawn{Prompt: i, Token: id, Last: t.done, Ended: ended}); err != nil {
 				return err
 			}
 		}
@@ -98,15 +108,13 @@ func (t *text) seen() []int32 {
 	return t.tokens[t.start:]
 }
 
-// draw adds one token, and reports whether it did: the one that ends the text is not added.
-func (t *text) draw(logits []float32, s Sampling) bool {
+// draw adds one token, but not the one that ends the text.
+func (t *text) draw(logits []float32, s Sampling) (id int32, ended bool) {
 	n := len(t.tokens) - t.prompt
-	id := pick(logits, s, float64(t.key.Uniform(uint64(n))))
-	if s.End != nil && id == *s.End {
-		t.done = true
-		return false
+	id = pick(logits, s, float64(t.key.Uniform(uint64(n))))
+	if ended = s.End != nil && id == *s.End; !ended {
+		t.tokens = append(t.tokens, id)
 	}
-	t.tokens = append(t.tokens, id)
-	t.done = n+1 >= t.most
-	return true
+	t.done = ended || n+1 >= t.most
+	return id, ended
 }
