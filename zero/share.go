@@ -1,0 +1,97 @@
+package zero
+
+import (
+	"context"
+	"fmt"
+
+	"zeroshard/device"
+	"zeroshard/shard"
+)
+
+// Held is elements [From, From+Len) of a parameter's values (State is Master) or of one of its optimizer states.
+type Held struct {
+	Param     string
+	State     int
+	From, Len int
+	Tier      string // where they rest, "" for device memory
+}
+
+// Share lists what a rank saves. The shares of all ranks are every element of every state, each once: what several ranks hold alike
+// (replicas of a mesh, and what the strategy does not shard) they divide among them, in grains.
+func (p *Plan) Share(rank int) (out []Held) {
+	for i := range p.model.flats {
+		f := &p.model.flats[i]
+		out = p.share(out, f, shareOf{i, rank, Master, f.gatherParam})
+		for s := range f.states {
+			out = p.share(out, f, shareOf{i, rank, s, f.shardOptim})
+		}
+	}
+	return out
+}
+
+type shareOf struct {
+	flat, rank, state int
+	sharded           bool
+}
+
+// share appends a rank's share of one state of a flat.
+func (p *Plan) share(out []Held, f *flatInfo, of shareOf) []Held {
+	r, axis := shard.Range{Lo: 0, Hi: f.Len}, shard.World
+	if of.sharded {
+		r, axis = p.model.layout.Shard(of.flat, p.Mesh.Coord(of.rank, shard.Shards), p.Mesh), shard.Replicate
+	}
+	alike := p.Mesh.Size(axis)
+	each := (r.Len()/shard.Grain + alike - 1) / alike * shard.Grain
+	lo := min(r.Lo+p.Mesh.Coord(of.rank, axis)*each, r.Hi)
+	buf := f.master
+	if of.state != Master {
+		buf = f.states[of.state]
+	}
+	for seg := range f.Pieces(shard.Range{Lo: lo, Hi: min(lo+each, r.Hi)}) {
+		out = append(out, Held{Param: seg.Param.Name, State: of.state, From: seg.From, Len: seg.Range.Len(), Tier: p.Bufs[buf].Tier})
+	}
+	return out
+}
+
+// Share is what this rank saves.
+func (e *Engine) Share() []Held { return e.train.p.Share(e.cfg.Rank) }
+
+// SnapshotBytes is the host memory of a copy of what a rank saves, at most, without what rests in files.
+func (pr *Program) SnapshotBytes() (n int64) {
+	for _, h := range pr.Train.Share(0) { // the first has the most
+		if h.Tier != FileTier {
+			n += int64(h.Len) * 4
+		}
+	}
+	return n
+}
+
+// ReadHere copies elements [from, from+len(dst)) of a parameter's state, which must rest on this rank, to dst. It is not collective. Not
+// during a call of the engine.
+func (e *Engine) ReadHere(name string, state, from int, dst []float32) error {
+	if err := e.Err(); err != nil {
+		return err
+	}
+	at, err := e.state(name, state)
+	if err != nil || len(dst) == 0 {
+		return err
+	}
+	found := false
+	err = e.here(at, func(first, lo, hi int) error {
+		if from < first || from+len(dst) > first+hi-lo {
+			return nil
+		}
+		found = true
+		lo += from - first
+		ref := Ref{Buf: at.buf, Part: shard.Range{Lo: lo, Hi: lo + len(dst)}}
+		if e.train.p.Bufs[at.buf].Tier == "" {
+			return e.copy(device.Host(dst), e.train.buffer(ref))
+		}
+		t, k, off := e.train.rest(ref)
+		return t.Get(context.Background(), e.streams[Copy], k, off, device.Host(dst))
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("%w: elements [%d, %d) of %q do not rest on rank %d", ErrParameter, from, from+len(dst), name, e.cfg.Rank)
+	}
+	return err
+}
