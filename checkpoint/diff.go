@@ -32,10 +32,10 @@ func Diff(a, b *Saved, differ func(Difference) bool) error {
 	x, y := make([]float32, scanElements), make([]float32, scanElements)
 	for _, p := range a.Manifest.Params {
 		other, ok := b.Param(p.Name)
-		for _, state := range a.Manifest.states(p) {
+		for _, state := range a.Manifest.StatesOf(p) {
 			d := Difference{Tensor: Piece{Param: p.Name, State: state}.key(), Of: p.Len()}
 			switch {
-			case !ok || !slices.Contains(b.Manifest.states(other), state):
+			case !ok || !slices.Contains(b.Manifest.StatesOf(other), state):
 				d.What = "only in the first"
 			case !slices.Equal(p.Shape, other.Shape):
 				d.What = fmt.Sprintf("shape %v and %v", p.Shape, other.Shape)
@@ -54,8 +54,8 @@ func Diff(a, b *Saved, differ func(Difference) bool) error {
 	}
 	for _, p := range b.Manifest.Params {
 		other, ok := a.Param(p.Name)
-		for _, state := range b.Manifest.states(p) {
-			if !ok || !slices.Contains(a.Manifest.states(other), state) {
+		for _, state := range b.Manifest.StatesOf(p) {
+			if !ok || !slices.Contains(a.Manifest.StatesOf(other), state) {
 				if !differ(Difference{Tensor: Piece{Param: p.Name, State: state}.key(), What: "only in the second"}) {
 					return nil
 				}

@@ -190,8 +190,8 @@ func (m *Manifest) check(path string) error {
 	return nil
 }
 
-// states lists the states that a parameter has.
-func (m *Manifest) states(p Param) []string {
+// StatesOf lists the states that a parameter has.
+func (m *Manifest) StatesOf(p Param) []string {
 	if p.Frozen {
 		return []string{Weights}
 	}

@@ -112,7 +112,7 @@ func (s *Saved) complete() error {
 	at := path.Join(s.dir, ManifestFile)
 	tensors := 0
 	for _, p := range s.Manifest.Params {
-		for _, state := range s.Manifest.states(p) {
+		for _, state := range s.Manifest.StatesOf(p) {
 			key := Piece{Param: p.Name, State: state}.key()
 			parts := s.index[key]
 			slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.from, b.from) })

@@ -19,6 +19,8 @@ const (
 	chunkBytes = 4 << 20
 	// chunks of a file are in memory at a time: one is filled while the other is summed and written.
 	chunks = 2
+	// BufferBytes is the memory that a rank's file takes while it is written.
+	BufferBytes = chunks * chunkBytes
 )
 
 // startKey is the metadata of a tensor that is a part: the element at which it starts.
@@ -52,7 +54,7 @@ func newRankFile(v *Save, rank int, pieces []Piece) (_ *rankFile, err error) {
 	}
 	f := &rankFile{name: rankFileName(rank), pieces: pieces, free: make(chan []byte, chunks), full: make(chan []byte, chunks),
 		done: make(chan struct{})}
-	if f.memory, err = pages.Map(chunks * chunkBytes); err != nil {
+	if f.memory, err = pages.Map(BufferBytes); err != nil {
 		return nil, err
 	}
 	if f.file, err = v.store.fs.Create(path.Join(v.tmp, f.name)); err != nil {

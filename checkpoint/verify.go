@@ -41,7 +41,7 @@ func (s *Saved) name(file int, err error) error {
 	end := bad.Offset + s.blocks.files[file].Block
 	first, more := "", 0
 	for _, p := range s.Manifest.Params {
-		for _, state := range s.Manifest.states(p) {
+		for _, state := range s.Manifest.StatesOf(p) {
 			key := Piece{Param: p.Name, State: state}.key()
 			for _, part := range s.index[key] {
 				if part.file == file && part.off < end && bad.Offset < part.off+4*int64(part.len) {
@@ -69,7 +69,7 @@ func (s *Store) Verify() (steps []int, err error) {
 	}
 	var errs []error
 	for _, step := range steps {
-		errs = append(errs, s.verify(step))
+		errs = append(errs, s.VerifyStep(step))
 	}
 	if len(steps) > 0 {
 		errs = append(errs, s.verifyLatest())
@@ -77,7 +77,8 @@ func (s *Store) Verify() (steps []int, err error) {
 	return steps, errors.Join(errs...)
 }
 
-func (s *Store) verify(step int) error {
+// VerifyStep opens a committed step and is Saved.Verify.
+func (s *Store) VerifyStep(step int) error {
 	saved, err := s.Open(step)
 	if err != nil {
 		return err
