@@ -1,0 +1,105 @@
+package zeroshard
+
+import (
+	"context"
+	"fmt"
+
+	"zeroshard/checkpoint"
+	"zeroshard/zero"
+)
+
+// Sources is what each rank saves, for checkpoint.Saver and Store.Save. They may be read between calls of the cluster only.
+func (c *Cluster) Sources() []checkpoint.Source {
+	states := c.config.Optimizer.States()
+	out := make([]checkpoint.Source, len(c.ranks))
+	for r, rk := range c.ranks {
+		s := &source{engine: rk.engine, states: map[string]int{checkpoint.Weights: zero.Master}}
+		for i, name := range states {
+			s.states[name] = i
+		}
+		for _, h := range rk.engine.Share() {
+			p := checkpoint.Piece{Param: h.Param, State: checkpoint.Weights, From: h.From, Len: h.Len, Streamed: h.Tier == zero.FileTier}
+			if h.State != zero.Master {
+				p.State = states[h.State]
+			}
+			s.pieces = append(s.pieces, p)
+		}
+		out[r] = s
+	}
+	return out
+}
+
+// source is what one rank saves.
+type source struct {
+	engine *zero.Engine
+	states map[string]int
+	pieces []checkpoint.Piece
+}
+
+func (s *source) Pieces() []checkpoint.Piece { return append([]checkpoint.Piece(nil), s.pieces...) }
+
+func (s *source) Read(p checkpoint.Piece, lo int, dst []float32) error {
+	return s.engine.ReadHere(p.Param, s.states[p.State], p.From+lo, dst)
+}
+
+// Manifest is the part of a step's manifest that the cluster knows: parameters, optimizer state, who saves. The caller adds the rest.
+func (c *Cluster) Manifest(at checkpoint.Position) checkpoint.Manifest {
+	t := c.program.Train
+	return checkpoint.Manifest{Position: at, Params: c.savedParams(), States: c.config.Optimizer.States(),
+		World: checkpoint.World{Ranks: c.config.Ranks, Replicas: c.config.Replicas, Strategy: t.Strategy.Name, Plan: c.program.SHA256()}}
+}
+
+func (c *Cluster) savedParams() (list []checkpoint.Param) {
+	for _, f := range c.program.Layout.Flats {
+		for _, s := range f.Segs {
+			p := s.Param
+			list = append(list, checkpoint.Param{Name: p.Name, Shape: p.Shape, NoDecay: p.NoDecay, Frozen: p.Frozen})
+		}
+	}
+	return list
+}
+
+// Restore sets the whole state, parameters and the optimizer's, from a saved step, whoever saved it: each rank reads what rests on it.
+// The error wraps checkpoint.ErrMismatch, and nothing is changed, where the step is of another model or optimizer. Another error (a damaged
+// file) ends the cluster. It is collective.
+func (c *Cluster) Restore(ctx context.Context, s *checkpoint.Saved) error {
+	if err := c.ready(ctx, "Restore"); err != nil {
+		return err
+	}
+	states := c.config.Optimizer.States()
+	if err := s.Manifest.Fits(c.savedParams(), states); err != nil {
+		return err
+	}
+	params := c.savedParams()
+	return c.each(func(_ int, rk *rank) error {
+		for _, p := range params {
+			for i := range len(states) + 1 {
+				state, name := zero.Master+i, checkpoint.Weights
+				if i > 0 {
+					name = states[i-1]
+				}
+				if p.Frozen && state != zero.Master {
+					continue
+				}
+				if err := restore(ctx, rk.engine, p.Name, state, func(lo int, dst []float32) error { return s.Read(p.Name, name, lo, dst) }); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func restore(ctx context.Context, e *zero.Engine, param string, state int, read func(lo int, dst []float32) error) error {
+	if ctx.Err() != nil {
+		return e.Fail(fmt.Errorf("zeroshard: Restore: %w", context.Cause(ctx)))
+	}
+	if err := e.Write(param, state, read); err != nil {
+		return e.Fail(err)
+	}
+	return nil
+}
+
+// SnapshotBytes is the host memory that a checkpoint.Saver takes for each rank of a program, at most, beside what the run holds: a copy of
+// what the rank saves, without what rests in files, and the buffers of its file.
+func SnapshotBytes(pr *zero.Program) int64 { return pr.SnapshotBytes() + checkpoint.BufferBytes }
