@@ -3,6 +3,7 @@ package train
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -50,10 +51,34 @@ func (f Folder) Create(settings any) error {
 	return errors.Join(claim.Close(), WriteJSON(f.settings(), settings))
 }
 
+// Continue is Create for a run that goes on in its folder, or begins in one where an earlier one got nowhere: its settings are written
+// anew. Lock it first.
+func (f Folder) Continue(settings any) error { return WriteJSON(f.settings(), settings) }
+
+// Lock makes the folder if it is not there, and takes it for this process: two that save into one would remove each other's files. It ends with Close, or with the process.
+// The error wraps ErrExists where another has it.
+func (f Folder) Lock() (io.Closer, error) {
+	if err := os.MkdirAll(string(f), 0o755); err != nil {
+		return nil, fmt.Errorf("train: run folder: %w", err)
+	}
+	l, err := os.Open(string(f))
+	if err != nil {
+		return nil, fmt.Errorf("train: run folder: %w", err)
+	}
+	taken, err := lock(l)
+	if taken {
+		err = fmt.Errorf("%w: another process trains in %s", ErrExists, f)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
 func (f Folder) settings() string { return filepath.Join(string(f), SettingsFile) }
 
 func (f Folder) taken() error {
-	return fmt.Errorf("%w: %s holds a run already; choose another or remove it", ErrExists, f)
+	return fmt.Errorf("%w: %s holds a run already: go on with it (--resume), choose another or remove it", ErrExists, f)
 }
 
 // Finish writes the summary.

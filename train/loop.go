@@ -27,8 +27,16 @@ type Data interface {
 	Held(leaf int) (zero.Batch, error)        // of the held-out text
 }
 
+// Position is where a run stands: after a step. The zero Position is the start.
+type Position struct {
+	Step    int   // steps done
+	Skipped int   // of them, without an update
+	Tokens  int64 // trained on
+}
+
 // Settings of a run. None of them but Rate changes a bit of the result.
 type Settings struct {
+	From       Position               // where World stands: the run goes on from there
 	Steps      int                    // the run's length, which Rate was made for
 	StopAt     int                    // leave after this step; 0: Steps
 	EvalEvery  int                    // validation loss every so many steps and after the last; 0: after the last
@@ -39,16 +47,19 @@ type Settings struct {
 	Stop       <-chan struct{}        // closed: finish the step and leave
 	Now        func() time.Time       // the clock of step times
 	Report     func(Event)            // called after each step and validation
+
+	SaveEvery int                     // save after every so many steps
+	Save      func(at Position) error // called after the step, before the next; nil: never. Also at the end, and when the run leaves on request
 }
 
 // Result is what a run leaves behind.
 type Result struct {
-	Steps   int       // steps done, skipped ones included
-	Losses  []float64 // mean training loss of each step
-	ValLoss float64   // the last validation loss; NaN before the first
-	Skipped int
-	Tokens  int64         // trained on
-	Time    time.Duration // in steps: validation does not count
+	At      Position
+	Steps   int           // steps done by this run, skipped ones included
+	Losses  []float64     // mean training loss of each of them
+	ValLoss float64       // the last validation loss; NaN before the first
+	Tokens  int64         // trained on by this run
+	Time    time.Duration // in steps: validation and saving do not count
 	Stopped bool          // left on request, before the end
 }
 
@@ -65,22 +76,22 @@ type Event struct {
 	Last        bool
 }
 
-// Run trains. It returns what was reached also with an error.
+// Run trains from s.From on. It returns what was reached also with an error.
 //
 // A skipped step (a gradient that is not finite: all ranks skip alike) uses up its data and its learning rate, but not a
 // step of the optimizer, whose bias correction counts updates.
 func Run(ctx context.Context, w World, d Data, s Settings) (*Result, error) {
-	res := &Result{ValLoss: math.NaN()}
-	last, skips := s.Steps, 0
+	res := &Result{At: s.From, ValLoss: math.NaN()}
+	last, skips, saved := s.Steps, 0, s.From.Step
 	if s.StopAt > 0 {
 		last = min(last, s.StopAt)
 	}
-	for step := 1; step <= last; step++ {
+	for step := s.From.Step + 1; step <= last; step++ {
 		if res.Stopped = stopped(s.Stop); res.Stopped {
-			break
+			return res, save(&s, res.At, saved)
 		}
 		began := s.Now()
-		h := optim.Hyper{Step: step, Update: step - res.Skipped, LR: s.Rate(step)}
+		h := optim.Hyper{Step: step, Update: step - res.At.Skipped, LR: s.Rate(step)}
 		stats, err := w.Step(ctx, func(leaf int) (zero.Batch, error) { return d.Train(step, leaf) }, h)
 		if err != nil {
 			return res, failed(step, err)
@@ -95,6 +106,12 @@ func Run(ctx context.Context, w World, d Data, s Settings) (*Result, error) {
 		} else if skips == s.MaxSkips {
 			return res, &DivergedError{Step: step, Skips: skips, Last: stats.Skipped}
 		}
+		if step == last || res.Stopped || s.SaveEvery > 0 && step%s.SaveEvery == 0 {
+			if err := save(&s, res.At, saved); err != nil {
+				return res, err
+			}
+			saved = step
+		}
 		if res.Stopped {
 			break
 		}
@@ -106,6 +123,17 @@ func Run(ctx context.Context, w World, d Data, s Settings) (*Result, error) {
 		}
 	}
 	return res, nil
+}
+
+// save saves where the run stands, unless the last save was there.
+func save(s *Settings, at Position, last int) error {
+	if s.Save == nil || at.Step == last {
+		return nil
+	}
+	if err := s.Save(at); err != nil {
+		return fmt.Errorf("train: after step %d: %w", at.Step, err)
+	}
+	return nil
 }
 
 // failed says which step it was, unless err does.
@@ -133,11 +161,13 @@ func validate(ctx context.Context, w World, d Data, s Settings) (float64, error)
 
 func (r *Result) add(s zero.Stats, took time.Duration) {
 	r.Steps++
+	r.At.Step++
+	r.At.Tokens += int64(s.Tokens)
 	r.Losses = append(r.Losses, s.Loss)
 	r.Tokens += int64(s.Tokens)
 	r.Time += took
 	if s.Skipped != nil {
-		r.Skipped++
+		r.At.Skipped++
 	}
 }
 

@@ -217,8 +217,8 @@ func TestSkippedStepIsNoUpdate(t *testing.T) {
 		return nil
 	}}
 	res, err := train.Run(t.Context(), &w, tokens{}, settings(&events))
-	if err != nil || res.Skipped != 1 {
-		t.Fatal(res.Skipped, err)
+	if err != nil || res.At.Skipped != 1 {
+		t.Fatal(res.At.Skipped, err)
 	}
 	var got []string
 	for _, h := range w.hyper {

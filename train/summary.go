@@ -17,9 +17,10 @@ import (
 type Summary struct {
 	Stage       int          `json:"stage"`
 	Ranks       int          `json:"ranks"`
-	Steps       int          `json:"steps"`
-	Losses      []Number     `json:"losses"`   // mean training loss of each step, nats per token
-	ValLoss     Number       `json:"val_loss"` // the last validation loss
+	Steps       int          `json:"steps"`                  // done, with those before a resume
+	ResumedFrom int          `json:"resumed_from,omitempty"` // the step from which this run went on
+	Losses      []Number     `json:"losses"`                 // mean training loss of each step of this run, nats per token
+	ValLoss     Number       `json:"val_loss"`               // the last validation loss
 	StateSHA256 string       `json:"state_sha256"`
 	TokensPerS  Number       `json:"tokens_per_s"`        // over all ranks, validation not counted
 	Wire        zero.Traffic `json:"wire_bytes_per_step"` // of the rank that sends most, by verb
