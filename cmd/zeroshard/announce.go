@@ -42,6 +42,12 @@ func (r *run) announce() {
 		fmt.Fprintf(w, "offload    %s\n", line)
 	}
 	fmt.Fprintf(w, "run        %d steps into %s, seed %d\n", l.end(), r.folder, l.seed)
+	if s := &r.saves; s.from != nil {
+		fmt.Fprintf(w, "resume     from step %d, saved at %s on %d rank(s)\n", s.from.Step, s.from.World.Strategy, s.from.World.Ranks)
+	} else if s.init != nil {
+		fmt.Fprintf(w, "init       weights of %s\n", s.initFrom)
+	}
+	fmt.Fprintf(w, "saves      %s\n", r.saves.describe(r.program))
 	fmt.Fprintf(w, "plan       %s\n", r.program.SHA256())
 	fmt.Fprintf(w, "           %s\n\n", costLine(r.program))
 }

@@ -185,9 +185,12 @@ func (a *audience) end(r *run, cause error) error {
 // ending is how a run ended, as its metrics say it.
 func ending(err error) string {
 	var stopped *signalError
+	var saved *savedError
 	switch {
 	case err == nil:
 		return report.EndedWell
+	case errors.As(err, &saved):
+		return fmt.Sprintf("%v; step %d is saved", saved.signal, saved.step)
 	case errors.As(err, &stopped):
 		return stopped.Error()
 	}

@@ -34,8 +34,15 @@ func (f *faults) err() error {
 
 // resolve fills in the defaults that depend on other flags, and judges what can be judged without looking at anything but the
 // flags. What needs the whole (windows, meshes, memory) is judged where it is known, by zero and shard.
-func (j *job) resolve(set *pflag.FlagSet, f *faults) gpt.Config {
-	cfg, err := gpt.Preset(j.model)
+// known is the model's shape where --model does not decide it, else nil.
+func (j *job) resolve(set *pflag.FlagSet, known *gpt.Config, f *faults) gpt.Config {
+	var cfg gpt.Config
+	var err error
+	if known != nil {
+		cfg = *known
+	} else {
+		cfg, err = gpt.Preset(j.model)
+	}
 	f.check(err == nil, "--model: %v", err)
 	if err == nil {
 		cfg.Dropout = float32(j.dropout)

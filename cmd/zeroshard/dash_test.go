@@ -256,7 +256,7 @@ func TestDashShowsHowARunEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"well": "event: end\ndata: {\"error\":\"\"}", "old": "event: end\ndata: {\"error\":\"\"}", "stopped": "event: end\ndata: {\"error\":\"stopped by interrupt\"}",
+		"well": "event: end\ndata: {\"error\":\"\"}", "old": "event: end\ndata: {\"error\":\"\"}", "stopped": "event: end\ndata: {\"error\":\"stopped by interrupt; step ",
 		"failed": "event: end\ndata: {\"error\":\"failed: train: ", "killed": fmt.Sprintf("event: stale\ndata: {\"since_ms\":%d}", long.UnixMilli()),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"zeroshard/device"
 	"zeroshard/memory"
 	"zeroshard/models/gpt"
+	"zeroshard/models/gpt/hf"
 	"zeroshard/offload"
 	"zeroshard/optim"
 	"zeroshard/report"
@@ -49,6 +50,8 @@ var exitCodes = [...]struct {
 	{exitNoFit, is(memory.ErrLimit, device.ErrMemory)},
 	{exitUsage, is(zero.ErrStrategy, zero.ErrOptions, shard.ErrWorld, shard.ErrWindows, shard.ErrMesh, gpt.ErrConfig, gpt.ErrShape)},
 	{exitUsage, is(optim.ErrOptimizer, data.ErrMismatch, train.ErrExists, checkpoint.ErrMismatch)},
+	{exitUsage, is(hf.ErrUnsupported, hf.ErrExport)},
+	{exitFile, is(hf.ErrFolder, hf.ErrTensors)},
 	{exitFile, is(checkpoint.ErrCorrupt, checkpoint.ErrNone, checkpoint.ErrSave, safetensors.ErrCorrupt)},
 	{exitFile, is(data.ErrCorrupt, data.ErrNoCorpus, report.ErrRun, report.ErrMetrics)},
 	{exitFile, is(offload.ErrCorrupt, offload.ErrTorn, io.ErrUnexpectedEOF)},

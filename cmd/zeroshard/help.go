@@ -19,7 +19,10 @@ func flagHelp(c *cobra.Command, _ []string) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		name, meaning := pflag.UnquoteUsage(f)
 		line := "  --" + f.Name
-		if name != "" {
+		switch {
+		case name != "" && f.NoOptDefVal != "":
+			line += "[=" + name + "]"
+		case name != "":
 			line += " " + name
 		}
 		if show := f.DefValue; show != "" && show != "[]" && show != "false" {

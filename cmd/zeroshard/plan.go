@@ -68,7 +68,7 @@ func newPlan() *cobra.Command {
 // settings is the model and the configuration that the flags describe.
 func (j *job) settings(set *pflag.FlagSet) (*gpt.Model, zeroshard.Config, error) {
 	var f faults
-	shape := j.resolve(set, &f)
+	shape := j.resolve(set, nil, &f)
 	if err := f.err(); err != nil {
 		return nil, zeroshard.Config{}, err
 	}

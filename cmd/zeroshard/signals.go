@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// signals turns INT, TERM and HUP into a request: the first lets the step end, the second ends the process at once. HUP, which comes
+// signals turns INT, TERM, HUP and USR1 into a request: the first lets the step end and the state be saved, the second ends the process at once. HUP, which comes
 // when the terminal closes, is let be where it was ignored from the start: nohup asks for that.
 type signals struct {
 	stop chan struct{} // closed by the first
@@ -21,7 +21,7 @@ type signals struct {
 // watch listens until close.
 func watch(log io.Writer) *signals {
 	s := &signals{stop: make(chan struct{}), in: make(chan os.Signal, 2), done: make(chan struct{})}
-	signal.Notify(s.in, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(s.in, append([]os.Signal{syscall.SIGINT, syscall.SIGTERM}, more...)...)
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(s.in, syscall.SIGHUP)
 	}
@@ -36,7 +36,7 @@ func watch(log io.Writer) *signals {
 				}
 				s.got.Store(int32(sig.(syscall.Signal)))
 				close(s.stop) // before the message: nobody may be reading it
-				fmt.Fprintf(log, "\nzeroshard: %v: leaving after this step; again leaves at once\n", sig)
+				fmt.Fprintf(log, "\nzeroshard: %v: saving and leaving after this step; again leaves at once\n", sig)
 			}
 		}
 	}()

@@ -7,9 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"zeroshard/checkpoint"
 )
 
 // command is a run of the command in a process of its own.
@@ -17,6 +20,7 @@ type command struct {
 	*exec.Cmd
 	stdout bytes.Buffer
 	stderr *bufio.Scanner
+	said   string // of stderr, since until
 }
 
 func start(t *testing.T, args ...string) *command {
@@ -53,27 +57,35 @@ func (c *command) until(t *testing.T, text string) {
 // end reads the rest of stderr and returns the exit code.
 func (c *command) end() int {
 	for c.stderr.Scan() {
+		c.said += c.stderr.Text() + "\n"
 	}
 	c.Wait()
 	return c.ProcessState.ExitCode()
 }
 
-func TestFirstSignalEndsAfterTheStep(t *testing.T) {
-	for sig, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 143} {
+func TestFirstSignalSavesAfterTheStep(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1} {
 		t.Run(sig.String(), func(t *testing.T) {
 			empty(t)
 			dir := t.TempDir()
-			c := start(t, "--steps", "10000000", "--eval-every", "0", "--summary", "s.json", "--out", "run", "--offload-optimizer", "file", "--offload-path", dir)
+			c := start(t, "--steps", "10000000", "--eval-every", "0", "--save-every", "0", "--summary", "s.json", "--out", "run", "--offload-optimizer", "file", "--offload-path", dir)
 			c.until(t, "step ")
 			if err := c.Process.Signal(sig); err != nil {
 				t.Fatal(err)
 			}
-			if got := c.end(); got != code {
-				t.Errorf("exit code %d, want %d", got, code)
+			if got := c.end(); got != 75 {
+				t.Errorf("exit code %d, want 75", got)
 			}
 			s := readSummary(t, "s.json")
 			if s.Steps < 1 || s.Steps != len(s.Losses) || len(s.StateSHA256) != 64 {
 				t.Errorf("summary after %d steps: %+v", s.Steps, s)
+			}
+			store := checkpoint.NewStore(checkpoint.OS{}, filepath.Join("run", checkpoint.Folder))
+			if step, err := store.Newest(); err != nil || step != s.Steps {
+				t.Errorf("saved is step %d, %v; the run ended at %d", step, err, s.Steps)
+			}
+			if want := "go on with: zeroshard train --out run --resume"; !strings.Contains(c.said, want) {
+				t.Errorf("%q is not said:\n%s", want, c.said)
 			}
 			if !strings.Contains(c.stdout.String(), "used peak") {
 				t.Errorf("no report:\n%s", &c.stdout)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"zeroshard"
 	"zeroshard/data"
@@ -31,6 +32,7 @@ type run struct {
 	job      job
 	learning learning
 	output   output
+	saves    saves
 
 	model   *gpt.Model
 	cfg     zeroshard.Config
@@ -39,9 +41,11 @@ type run struct {
 	folder  train.Folder
 	cluster *zeroshard.Cluster
 	wire    zero.Traffic // of the last step
-
-	stdout, stderr io.Writer // results; progress
+	streams
 }
+
+// streams are where results and progress go.
+type streams struct{ stdout, stderr io.Writer }
 
 func newTrain() *cobra.Command {
 	r := &run{}
@@ -69,6 +73,7 @@ func newTrain() *cobra.Command {
 	c.SetHelpFunc(flagHelp)
 	r.job.flags(f)
 	r.learning.flags(f)
+	r.saves.flags(f)
 	r.output.flags(f)
 	return c
 }
@@ -76,13 +81,19 @@ func newTrain() *cobra.Command {
 // judge refuses what cannot run, as far as flags tell, and compiles the plan.
 func (r *run) judge(c *cobra.Command) error {
 	var f faults
-	shape := r.job.resolve(c.Flags(), &f)
+	known, err := r.begins(c.Flags(), &f)
+	if err != nil {
+		return err
+	}
+	shape := r.job.resolve(c.Flags(), known, &f)
 	r.learning.judge(&r.job, c.Flags(), &f)
 	r.output.judge(&f)
 	if err := f.err(); err != nil {
 		return err
 	}
-	var err error
+	if r.saves.given, err = given(c.Flags()); err != nil {
+		return err
+	}
 	if r.model, err = gpt.New(shape); err != nil {
 		return err
 	}
@@ -92,6 +103,20 @@ func (r *run) judge(c *cobra.Command) error {
 		return err
 	}
 	return zeroshard.CheckFit(r.cfg, r.program)
+}
+
+// begins finds what the run starts from, and with it settings that were not given and the model's shape.
+func (r *run) begins(set *pflag.FlagSet, f *faults) (*gpt.Config, error) {
+	if r.saves.judge(&r.output, f); f.err() != nil {
+		return nil, f.err()
+	}
+	if err := r.findSaved(); err != nil {
+		return nil, err
+	}
+	if err := r.inherit(set); err != nil {
+		return nil, err
+	}
+	return r.shape(set)
 }
 
 // main is the run after its flags. Nothing is written before all that can be refused has been.
@@ -109,7 +134,15 @@ func (r *run) main(ctx context.Context, sig *signals) (err error) {
 	}
 	defer r.cluster.Close()
 	defer func() { err = r.output.audience.end(r, err) }()
-	if err := r.createFolder(time.Now()); err != nil {
+	if err := r.load(ctx); err != nil {
+		return err
+	}
+	lock, err := r.createFolder(time.Now())
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := r.openStore(); err != nil {
 		return err
 	}
 	if err := r.output.audience.begin(r); err != nil {
@@ -117,7 +150,7 @@ func (r *run) main(ctx context.Context, sig *signals) (err error) {
 	}
 	r.announce()
 	res, err := r.train(ctx, sig)
-	if err != nil {
+	if err = errors.Join(err, r.saves.saver.Close()); err != nil {
 		return err
 	}
 	sum, err := r.summary(ctx, res)
@@ -136,7 +169,24 @@ func (r *run) main(ctx context.Context, sig *signals) (err error) {
 			return err
 		}
 	}
-	return sig.err()
+	return r.ended(sig, res)
+}
+
+// load sets the state that the run starts from, where it is not the model's own.
+func (r *run) load(ctx context.Context) error {
+	s := &r.saves
+	if s.init != nil {
+		err := r.cluster.Load(ctx, s.init.read)
+		return errors.Join(err, s.init.close())
+	}
+	if s.from == nil {
+		return nil
+	}
+	saved, err := r.savedIn().Open(s.from.Step)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.cluster.Restore(ctx, saved), saved.Close())
 }
 
 // open finds the data and the places to write to.
@@ -156,29 +206,39 @@ func (r *run) open() (err error) {
 			return err
 		}
 	}
-	if r.output.out != "" {
+	if r.output.out != "" && r.saves.resume == "" {
 		if err := train.Folder(r.output.out).Check(); err != nil {
 			return err
 		}
 	}
-	r.corpus, err = data.OpenSet(paths, r.model.Config().Vocab, r.job.seq)
-	return err
+	if r.corpus, err = data.OpenSet(paths, r.model.Config().Vocab, r.job.seq); err != nil {
+		return err
+	}
+	return r.checkData()
 }
 
-// createFolder makes the run folder: --out, or runs/<model>-<time>, with a number where runs start in one second.
-func (r *run) createFolder(now time.Time) (err error) {
-	if r.output.out != "" {
-		r.folder = train.Folder(r.output.out)
-		return r.folder.Create(r.settings())
+// createFolder makes the run folder, and takes it: --out, or runs/<model>-<time>, with a number where runs start in one second.
+func (r *run) createFolder(now time.Time) (lock io.Closer, err error) {
+	name := r.output.out
+	if name == "" {
+		name = filepath.Join("runs", r.job.model+now.Format("-20060102-150405"))
 	}
-	name := filepath.Join("runs", r.job.model+now.Format("-20060102-150405"))
 	r.folder = train.Folder(name)
-	for n := 2; ; n++ {
-		if err = r.folder.Create(r.settings()); !errors.Is(err, train.ErrExists) {
-			return err
+	if r.saves.resume != "" {
+		if lock, err = r.folder.Lock(); err == nil {
+			err = errors.Join(r.folder.Continue(r.settings()), r.stillNewest())
 		}
-		r.folder = train.Folder(fmt.Sprintf("%s-%d", name, n))
+		return lock, err
 	}
+	err = r.folder.Create(r.settings())
+	for n := 2; errors.Is(err, train.ErrExists) && r.output.out == ""; n++ {
+		r.folder = train.Folder(fmt.Sprintf("%s-%d", name, n))
+		err = r.folder.Create(r.settings())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.folder.Lock()
 }
 
 func (r *run) train(ctx context.Context, sig *signals) (*train.Result, error) {
@@ -199,7 +259,7 @@ func (r *run) train(ctx context.Context, sig *signals) (*train.Result, error) {
 		r.output.audience.hear(e)
 		progress.Report(e)
 	}
-	return train.Run(ctx, r.cluster, corpus, train.Settings{
+	return train.Run(ctx, r.cluster, corpus, train.Settings{From: r.saves.position(), SaveEvery: r.saves.every, Save: r.saver(sig),
 		Steps: r.learning.steps, StopAt: r.learning.stopAt, EvalEvery: r.learning.evalEvery, EvalRounds: rounds, EvalLeaves: leaves,
 		Rate: r.learning.rates().LR, MaxSkips: maxSkips, Stop: sig.stop, Now: time.Now, Report: report,
 	})
@@ -210,7 +270,7 @@ func (r *run) summary(ctx context.Context, res *train.Result) (*train.Summary, e
 	if err != nil {
 		return nil, err
 	}
-	s := &train.Summary{Stage: r.job.stage, Ranks: r.job.ranks, Steps: res.Steps, Losses: train.Numbers(res.Losses),
+	s := &train.Summary{Stage: r.job.stage, Ranks: r.job.ranks, Steps: res.At.Step, ResumedFrom: r.saves.position().Step, Losses: train.Numbers(res.Losses),
 		ValLoss: train.Number(res.ValLoss), StateSHA256: hash, TokensPerS: train.Number(float64(res.Tokens) / res.Time.Seconds()),
 		Wire: r.wire, PlanSHA256: r.program.SHA256()}
 	for _, m := range r.cluster.Memory() {

@@ -31,7 +31,9 @@ func TestTrainTellsAndLeaves(t *testing.T) {
 			t.Errorf("stdout lacks %q:\n%s", want, got.stdout)
 		}
 	}
-	if want := []string{"run", "run/metrics.jsonl", "run/settings.json", "run/summary.json", "s.json"}; !slices.Equal(files(t, dir), want) {
+	if want := []string{"run", "run/checkpoints", "run/checkpoints/latest", "run/checkpoints/step-00000003", "run/checkpoints/step-00000003/manifest.json",
+		"run/checkpoints/step-00000003/rank-00000.safetensors", "run/checkpoints/step-00000003/rank-00001.safetensors", "run/checkpoints/step-00000003/rank-00002.safetensors",
+		"run/metrics.jsonl", "run/settings.json", "run/summary.json", "s.json"}; !slices.Equal(files(t, dir), want) {
 		t.Errorf("files %v, want %v", files(t, dir), want)
 	}
 	s := readSummary(t, "s.json")

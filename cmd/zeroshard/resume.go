@@ -1,0 +1,185 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"zeroshard/checkpoint"
+	"zeroshard/data/tokenizer"
+	"zeroshard/models/gpt"
+)
+
+// notInherited are the flags that a run that goes on does not take over: they say how this command runs, not what is trained.
+var notInherited = []string{"out", "summary", "quiet", "sample", "memory-report", "dash", "stop-at", "resume", "init-from", "help"}
+
+// given is the settings of this command line, by flag: what a checkpoint keeps.
+func given(set *pflag.FlagSet) (json.RawMessage, error) {
+	m := map[string]string{}
+	set.VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains(notInherited, f.Name) {
+			m[f.Name] = f.Value.String()
+		}
+	})
+	return json.Marshal(m)
+}
+
+// findSaved finds the step that the run is to go on from. Without one it says so, and the run starts at the beginning.
+func (r *run) findSaved() error {
+	s := &r.saves
+	if s.resume == "" {
+		return nil
+	}
+	store := r.savedIn()
+	step, err := store.Newest()
+	if s.resume != newest {
+		if step, err = strconv.Atoi(s.resume); err != nil || step < 0 {
+			return usagef("--resume=%s: want a step, or --resume alone for the newest", s.resume)
+		}
+		err = store.Has(step)
+		if step == 0 {
+			return usagef("--resume=0: a run from the start needs no --resume, but a folder of its own")
+		}
+	}
+	if s.resume == newest && errors.Is(err, checkpoint.ErrNone) {
+		fmt.Fprintf(r.stderr, "resume     nothing is saved in %s: starting at step 0\n", r.output.out)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.from, err = checkpoint.ReadManifest(checkpoint.OS{}, store.StepDir(step))
+	if err == nil && step == 0 {
+		err = usagef("--resume: %s holds imported weights, not a run that could go on: start one with --init-from %s", r.output.out, quote(r.output.out))
+	}
+	return err
+}
+
+// stillNewest is asked when nobody else can save in the folder any more: what was the newest step before may not be it now.
+func (r *run) stillNewest() error {
+	if r.saves.resume != newest {
+		return nil
+	}
+	step, err := r.savedIn().Newest()
+	was := r.saves.position().Step
+	if checkpoint.IsNone(err) && was == 0 || err == nil && step == was {
+		return nil
+	}
+	return errors.Join(err, usagef("--resume: another process has saved in %s since this one looked; try again", r.output.out))
+}
+
+// savedIn is the store in --out.
+func (r *run) savedIn() *checkpoint.Store {
+	return checkpoint.NewStore(checkpoint.OS{}, filepath.Join(r.output.out, checkpoint.Folder))
+}
+
+// inherit takes over the settings of the saved run for the flags that were not given, and tells which of those given change bits.
+func (r *run) inherit(set *pflag.FlagSet) error {
+	if r.saves.from == nil {
+		return nil
+	}
+	was := map[string]string{}
+	if err := json.Unmarshal(r.saves.from.Settings, &was); err != nil {
+		return fmt.Errorf("%w: its settings: %w", checkpoint.ErrMismatch, err)
+	}
+	var errs []error
+	set.VisitAll(func(f *pflag.Flag) {
+		old, ok := was[f.Name]
+		now := f.Value.String()
+		switch {
+		case !ok || old == now || slices.Contains(notInherited, f.Name) || f.Name == "data" && f.Changed: // checkData compares contents
+		case !f.Changed:
+			if err := f.Value.Set(old); err != nil {
+				errs = append(errs, fmt.Errorf("%w: its --%s %q: %w", checkpoint.ErrMismatch, f.Name, old, err))
+			}
+		case strings.HasSuffix(f.Usage, changed) && f.Name != "model":
+			fmt.Fprintf(r.stderr, "resume     changed since step %d: --%s was %s, is %s\n", r.saves.from.Step, f.Name, old, now)
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// shape is the model's configuration where something else than --model decides it: the saved step or --init-from.
+func (r *run) shape(set *pflag.FlagSet) (*gpt.Config, error) {
+	var cfg gpt.Config
+	name, where := "", ""
+	switch {
+	case r.saves.from != nil:
+		m, err := readModel(r.saves.from)
+		if err != nil {
+			return nil, err
+		}
+		cfg, name, where = m.Config, m.Name, r.output.out
+	case r.saves.initFrom != "":
+		src, err := openSource(r.saves.initFrom)
+		if err != nil {
+			return nil, err
+		}
+		r.saves.init = src
+		cfg, name, where = src.config, filepath.Base(filepath.Clean(r.saves.initFrom)), r.saves.initFrom
+	default:
+		return nil, nil
+	}
+	if set.Changed("model") {
+		want, err := gpt.Preset(r.job.model)
+		if err == nil && !sameShape(want, cfg) {
+			return nil, usagef("--model %s: %s holds a model of %d layers × %d heads × %d, vocabulary %d, %d positions: leave --model out", r.job.model, where,
+				cfg.Layers, cfg.Heads, cfg.Width, cfg.Vocab, cfg.Positions)
+		}
+	} else {
+		r.job.model = name
+	}
+	return &cfg, nil
+}
+
+func sameShape(a, b gpt.Config) bool {
+	for _, c := range []*gpt.Config{&a, &b} {
+		c.Dropout = 0
+		if c.Inner == 0 {
+			c.Inner = 4 * c.Width
+		}
+		if c.Eps == 0 {
+			c.Eps = 1e-5
+		}
+	}
+	return a == b
+}
+
+// checkData refuses to go on with other data (the order in which it is drawn would not be the run's), and to feed the bytes of a text to a
+// model whose tokens are something else.
+func (r *run) checkData() error {
+	if src := r.saves.init; src != nil && r.corpus.Text {
+		words, err := src.words("")
+		if err != nil {
+			return err
+		}
+		if words.Vocab() != tokenizer.Bytes().Vocab() {
+			return usagef("--data: text files are read as bytes, but the tokens of %s are those of %s: make a token file first (zeroshard prepare FILES -o DIR --tokenizer %s) and pass "+
+				"--data DIR", r.saves.initFrom, words.Name(), quote(cmp.Or(src.tokenizer, words.Name())))
+		}
+	}
+	if r.saves.from == nil {
+		return nil
+	}
+	was := r.saves.from.Data
+	if n, v := int64(r.corpus.Train.Len()), int64(r.corpus.Val.Len()); n != was.Train || v != was.Val {
+		return usagef("--data: the run was trained on %d tokens with %d held out (%s), these files have %d and %d: go on with the same data, or start a new run from "+
+			"its weights with --init-from %s", was.Train, was.Val, strings.Join(was.Files, ", "), n, v, quote(r.output.out))
+	}
+	return nil
+}
+
+// quote is a word for a shell.
+func quote(s string) string {
+	if s != "" && !strings.ContainsAny(s, " \t\n'\"\\$&|;<>()*?[]#~`!{}") {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

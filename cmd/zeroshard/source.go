@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"zeroshard/checkpoint"
+	"zeroshard/data/tokenizer"
+	"zeroshard/models/gpt"
+	"zeroshard/models/gpt/hf"
+)
+
+// source is a folder that weights come from: a Hugging Face folder, or a saved step.
+type source struct {
+	dir       string
+	config    gpt.Config
+	tokenizer string // as tokenizer.Named takes it; "" where the folder does not say
+	read      func(name string, lo int, dst []float32) error
+	close     func() error
+	saved     *checkpoint.Saved // nil for a Hugging Face folder
+}
+
+// openSource opens dir: a folder with a config.json is Hugging Face's, others are a run's or a step's.
+func openSource(dir string) (*source, error) {
+	if _, err := os.Stat(dir); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(dir, "config.json")); err == nil {
+		return openHF(dir)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	saved, err := checkpoint.OpenNewest(checkpoint.OS{}, dir)
+	if err != nil {
+		if errors.Is(err, checkpoint.ErrNone) {
+			err = fmt.Errorf("%w, and no config.json makes it a Hugging Face folder", err)
+		}
+		return nil, err
+	}
+	m, err := readModel(saved.Manifest)
+	if err != nil {
+		return nil, errors.Join(err, saved.Close())
+	}
+	return &source{dir: dir, config: m.Config, tokenizer: saved.Manifest.Data.Tokenizer, close: saved.Close, saved: saved,
+		read: func(name string, lo int, dst []float32) error { return saved.Read(name, checkpoint.Weights, lo, dst) }}, nil
+}
+
+func openHF(dir string) (*source, error) {
+	f, err := hf.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &source{dir: dir, config: f.Config(), read: f.Read, close: f.Close}
+	if _, err := os.Stat(filepath.Join(dir, "vocab.json")); err == nil {
+		s.tokenizer = dir
+	}
+	return s, nil
+}
+
+// words returns the tokenizer of the source: name if it is not empty, else what the folder says, else what its vocabulary suggests. Its ids
+// must be the model's.
+func (s *source) words(name string) (tokenizer.Tokenizer, error) {
+	if name == "" {
+		name = s.tokenizer
+	}
+	if name == "" {
+		switch s.config.Vocab {
+		case 256:
+			name = "bytes"
+		case 50257:
+			name = "gpt2"
+		default:
+			return nil, usagef("%s does not say what its %d tokens are: pass --tokenizer bytes, gpt2, or a folder with vocab.json and merges.txt", s.dir, s.config.Vocab)
+		}
+	}
+	t, err := tokenizer.Named(name)
+	if err != nil {
+		return nil, err
+	}
+	if t.Vocab() > s.config.Vocab {
+		return nil, usagef("tokenizer %s has %d tokens, the model of %s knows %d: it is another model's", name, t.Vocab(), s.dir, s.config.Vocab)
+	}
+	return t, nil
+}
