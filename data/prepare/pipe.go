@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"zeroshard/data/tokenizer"
 )
@@ -109,7 +110,7 @@ func (p *pipe) encodeChunk(c *chunk, ids []int32) ([]int32, error) {
 		if i.end && p.eot >= 0 {
 			ids = append(ids, p.eot)
 		}
-		out := c.ids[i.part]
+		out := slices.Grow(c.ids[i.part], len(ids)*p.width)
 		for _, id := range ids {
 			if id < 0 || int64(id) >= vocab {
 				return ids, fmt.Errorf("%w: the tokenizer %s gave id %d, its vocabulary has %d", ErrID, p.o.Tokenizer.Name(), id, vocab)

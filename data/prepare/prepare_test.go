@@ -306,7 +306,7 @@ func TestBoundedMemory(t *testing.T) {
 		done := make(chan int64, 1)
 		done <- 0
 		o := options(filepath.Join(t.TempDir(), "out"), tokenizer.Bytes())
-		e := &endless{text: []byte("some words go on "), limit: 40 << 20, encoded: func() int64 { n := <-done; done <- n; return n }}
+		e := &endless{text: bytes.Repeat([]byte("some words go on "), 4000), limit: 24 << 20, encoded: func() int64 { n := <-done; done <- n; return n }}
 		o.Threads, o.Val, o.Stdin = threads, 0.5, e
 		o.Report = func(p prepare.Progress) { <-done; done <- p.Done }
 		must(prepare.Run(t.Context(), []string{filepath.Join(in, "a"), "-"}, o))(t)

@@ -1,5 +1,7 @@
 package tokenizer
 
+import "slices"
+
 // Bytes is the tokenizer whose ids are the bytes of the text: vocabulary 256, no end of text.
 func Bytes() Tokenizer { return byteLevel{"bytes"} }
 
@@ -12,8 +14,10 @@ func (byteLevel) Vocab() int { return 256 }
 func (byteLevel) EndOfText() (int32, bool) { return 0, false }
 
 func (byteLevel) Encode(dst []int32, text string) []int32 {
+	n := len(dst)
+	dst = slices.Grow(dst, len(text))[:n+len(text)]
 	for i := range len(text) {
-		dst = append(dst, int32(text[i]))
+		dst[n+i] = int32(text[i])
 	}
 	return dst
 }
