@@ -14,3 +14,6 @@ func RoundUp(bytes int64) int {
 	}
 	return int(n / page * page)
 }
+
+// hugePage is the size from which a mapping may have huge pages: that of amd64, and of arm64 with small pages of 4 KiB.
+const hugePage = 2 << 20

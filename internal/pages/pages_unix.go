@@ -13,7 +13,11 @@ func Map(bytes int64) ([]byte, error) {
 	if n == 0 {
 		return nil, unix.ENOMEM
 	}
-	return unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err == nil && n >= hugePage {
+		advise(mem)
+	}
+	return mem, err
 }
 
 // Unmap gives back what Map returned: all of it, not a part.
