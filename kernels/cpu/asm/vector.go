@@ -40,7 +40,12 @@ func vectors() {
 
 // expConstants are those of exps.
 var expConstants = []float32{1.44269504, 3 << 22, 0.693359375, -2.12194440e-4, 0.0013814584, 0.008368724, 0.04166839, 0.16666521, 0.49999994, 1,
-	-87.33654, 88.72283}
+	expMin, 88.72283, pastExpMax}
+
+const (
+	expMin     = -87.33654
+	pastExpMax = 89 // above f32.ExpMax
+)
 
 // exps is f32.Exp of vectors side by side.
 func exps(x ...vec) []vec {
@@ -50,12 +55,19 @@ func exps(x ...vec) []vec {
 			f(i)
 		}
 	}
+	whole := n
+	if wide { // the end needs n again; x cut to where the result is +Inf by itself
+		cut := vectorOf(len(x))
+		do(func(i int) { VMOVUPS(float(pastExpMax), cut[i]) })
+		do(func(i int) { VMINPS(x[i], cut[i], cut[i]) }) // NaN stays
+		x, whole = cut, vectorOf(len(x))
+	}
 	do(func(i int) { VMULPS(float(1.44269504), x[i], t[i]) })
 	do(func(i int) { VADDPS(float(3<<22), t[i], t[i]) })
-	do(func(i int) { VSUBPS(float(3<<22), t[i], n[i]) })
-	do(func(i int) { VMULPS(float(0.693359375), n[i], r[i]) })
+	do(func(i int) { VSUBPS(float(3<<22), t[i], whole[i]) })
+	do(func(i int) { VMULPS(float(0.693359375), whole[i], r[i]) })
 	do(func(i int) { VSUBPS(r[i], x[i], r[i]) })
-	do(func(i int) { VMULPS(float(-2.12194440e-4), n[i], n[i]) })
+	do(func(i int) { VMULPS(float(-2.12194440e-4), whole[i], n[i]) })
 	do(func(i int) { VSUBPS(n[i], r[i], r[i]) })
 	do(func(i int) { VMULPS(float(0.0013814584), r[i], p[i]) })
 	for _, c := range []float32{0.008368724, 0.04166839, 0.16666521} {
@@ -67,10 +79,17 @@ func exps(x ...vec) []vec {
 	do(func(i int) { VMULPS(n[i], p[i], p[i]) })
 	do(func(i int) { VADDPS(r[i], p[i], p[i]) })
 	do(func(i int) { VADDPS(float(1), p[i], p[i]) })
+	if wide {
+		// Times 2ⁿ; 0 below the limit. NaN stays NaN.
+		k := make([]Op, len(x))
+		do(func(i int) { k[i] = K(); VCMPPS(notLess, float(expMin), x[i], k[i]) })
+		do(func(i int) { VSCALEFPS_Z(whole[i], p[i], k[i], p[i]) })
+		return p
+	}
 	do(func(i int) { VPSLLD(U8(23), t[i], t[i]) })
 	do(func(i int) { VPADDD(t[i], p[i], p[i]) })
 	// Limits: 0 below, +Inf above, x itself where it is NaN.
-	do(func(i int) { clearUnless(notLess, float(-87.33654), x[i], p[i]) })
+	do(func(i int) { clearUnless(notLess, float(expMin), x[i], p[i]) })
 	do(func(i int) { replace(greaterThan, float(88.72283), x[i], bits(0x7f800000), p[i]) })
 	do(func(i int) { replace(unordered, x[i], x[i], x[i], p[i]) })
 	return p
