@@ -23,7 +23,7 @@ var (
 type InputError struct {
 	Path   string // "-" is the standard input
 	Line   int    // of a JSONL file, from 1; 0: Offset says where
-	Offset int64  // byte of a text
+	Offset int64  // byte of a text, −1 where the fault is at none
 	Reason string
 }
 
@@ -31,7 +31,10 @@ func (e *InputError) Error() string {
 	if e.Line > 0 {
 		return fmt.Sprintf("prepare: %s: line %d: %s", e.Path, e.Line, e.Reason)
 	}
-	return fmt.Sprintf("prepare: %s: byte %d: %s", e.Path, e.Offset, e.Reason)
+	if e.Offset >= 0 {
+		return fmt.Sprintf("prepare: %s: byte %d: %s", e.Path, e.Offset, e.Reason)
+	}
+	return fmt.Sprintf("prepare: %s: %s", e.Path, e.Reason)
 }
 
 // Unwrap returns ErrInput.

@@ -110,7 +110,7 @@ func (all *inputs) add(path string, info fs.FileInfo, format Format) error {
 	case zipped && in.kind == lines:
 		in.kind = gzipLines
 	case zipped:
-		return &InputError{Path: path, Reason: "a compressed text: unpack it, or pipe it in (gzip -dc FILE | zeroshard prepare -)"}
+		return &InputError{Path: path, Offset: -1, Reason: "a compressed text: unpack it, or pipe it in (gzip -dc FILE | zeroshard prepare -)"}
 	}
 	all.files = append(all.files, in)
 	return nil

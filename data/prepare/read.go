@@ -59,7 +59,7 @@ func (p *pipe) readFile(ctx context.Context, in *input) error {
 	case gzipLines:
 		unzipped, err := gzip.NewReader(raw)
 		if err != nil {
-			return &InputError{Path: in.path, Reason: err.Error()}
+			return &InputError{Path: in.path, Offset: -1, Reason: err.Error()}
 		}
 		raw = unzipped
 	}
