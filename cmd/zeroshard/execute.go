@@ -36,7 +36,7 @@ func newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newTrain(), newPlan(), newCheckpoint(), newBench(), newPrepare(), newDash(), newVersion())
+	root.AddCommand(newTrain(), newGenerate(), newEval(), newPlan(), newCheckpoint(), newBench(), newPrepare(), newDash(), newVersion())
 	return root
 }
 

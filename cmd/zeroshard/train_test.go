@@ -162,7 +162,7 @@ func TestDefaultRunFolder(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, name := range []string{"", "train", "dash", "plan", "version"} {
+	for _, name := range []string{"", "train", "generate", "eval", "dash", "plan", "version"} {
 		t.Run("zeroshard "+name, func(t *testing.T) {
 			args := []string{"--help"}
 			if name != "" {
