@@ -51,7 +51,10 @@ cover: ## coverage of the whole tree, by package
 browser: ## the report's pages in headless Chromium, where it is installed
 	test/browser/run.sh
 
+hf: ## Hugging Face folders against transformers and torch, which it installs from PyPI (6 GB, once)
+	test/hf/run.sh
+
 check: ## what must hold before a commit: gofmt, vet, lint, test, race, tidy
 	.ci/run format vet static lint tests race tidy
 
-.PHONY: help build test race invariants fuzz lint golden bench benchcmp soak cover browser check
+.PHONY: help build test race invariants fuzz lint golden bench benchcmp soak cover browser hf check

@@ -47,18 +47,18 @@ func params(t testing.TB, c gpt.Config) (list []shard.Param) {
 // fixture is a folder that a test spoils in its own way.
 type fixture struct {
 	config  map[string]any
-	tensors map[string]tensor // by the name in the file
+	tensors map[string]stored // by the name in the file
 	files   map[string][]string
 	index   string // "" = made from files
 }
 
-type tensor struct {
+type stored struct {
 	dtype safetensors.DType
 	shape []int64
 	data  []byte
 }
 
-func floats32(t testing.TB, d safetensors.DType, shape []int64, at func(i int) float32) tensor {
+func floats32(t testing.TB, d safetensors.DType, shape []int64, at func(i int) float32) stored {
 	t.Helper()
 	n := 1
 	for _, x := range shape {
@@ -72,13 +72,13 @@ func floats32(t testing.TB, d safetensors.DType, shape []int64, at func(i int) f
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tensor{d, shape, data}
+	return stored{d, shape, data}
 }
 
 // plain is a folder as transformers writes it: one file, the prefix, fp32.
 func plain(t testing.TB, c gpt.Config) *fixture {
 	t.Helper()
-	f := &fixture{tensors: map[string]tensor{}, config: map[string]any{
+	f := &fixture{tensors: map[string]stored{}, config: map[string]any{
 		"architectures": []string{"GPT2LMHeadModel"}, "model_type": "gpt2", "vocab_size": c.Vocab, "n_positions": c.Positions, "n_ctx": 1024,
 		"n_embd": c.Width, "n_layer": c.Layers, "n_head": c.Heads, "n_inner": nil, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5,
 		"embd_pdrop": 0.1, "attn_pdrop": 0.2, "resid_pdrop": 0.3, "scale_attn_weights": true, "transformers_version": "4.57.0",
@@ -103,7 +103,7 @@ func shape(p shard.Param) (s []int64) {
 // rename changes the names of all tensors.
 func (f *fixture) rename(to func(string) string) {
 	was := f.tensors
-	f.tensors = map[string]tensor{}
+	f.tensors = map[string]stored{}
 	for name, x := range was {
 		f.tensors[to(name)] = x
 	}
