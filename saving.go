@@ -100,6 +100,9 @@ func restore(ctx context.Context, e *zero.Engine, param string, state int, read 
 	return nil
 }
 
-// SnapshotBytes is the host memory that a checkpoint.Saver takes for each rank of a program, at most, beside what the run holds: a copy of
-// what the rank saves, without what rests in files, and the buffers of its file.
-func SnapshotBytes(pr *zero.Program) int64 { return pr.SnapshotBytes() + checkpoint.BufferBytes }
+// SaveBytes is what a rank of a program writes when it saves, at most, and the host memory that a checkpoint.Saver takes for it meanwhile,
+// beside what the run holds: a copy of what is saved, without what rests in files, and the buffers of its file.
+func SaveBytes(pr *zero.Program) (written, memory int64) {
+	all, copied := pr.SaveBytes()
+	return all, copied + checkpoint.BufferBytes
+}

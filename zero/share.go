@@ -56,14 +56,15 @@ func (p *Plan) share(out []Held, f *flatInfo, of shareOf) []Held {
 // Share is what this rank saves.
 func (e *Engine) Share() []Held { return e.train.p.Share(e.cfg.Rank) }
 
-// SnapshotBytes is the host memory of a copy of what a rank saves, at most, without what rests in files.
-func (pr *Program) SnapshotBytes() (n int64) {
+// SaveBytes is what a rank saves, at most, and what of it rests outside files, so that a copy of it is taken before training goes on.
+func (pr *Program) SaveBytes() (all, copied int64) {
 	for _, h := range pr.Train.Share(0) { // the first has the most
+		all += int64(h.Len) * 4
 		if h.Tier != FileTier {
-			n += int64(h.Len) * 4
+			copied += int64(h.Len) * 4
 		}
 	}
-	return n
+	return all, copied
 }
 
 // ReadHere copies elements [from, from+len(dst)) of a parameter's state, which must rest on this rank, to dst. It is not collective. Not

@@ -92,9 +92,21 @@ type figures struct {
 	ByKind     map[string]int64 `json:"by_kind"`
 	Host       zero.Tier        `json:"host"` // held, fetched and evicted in a step
 	Disk       zero.Tier        `json:"disk"`
+	Save       saveFigures      `json:"save"`
 	Wire       zero.Traffic     `json:"wire_bytes_per_step"` // of the rank that sends most
 	Flops      int64            `json:"flops_per_step"`      // of the rank that computes most
 	PlanSHA256 string           `json:"plan_sha256"`
+}
+
+// saveFigures is what a rank needs for saving its state.
+type saveFigures struct {
+	Writes int64 `json:"writes"`
+	Host   int64 `json:"host_memory"` // while a save is written
+}
+
+func savesOf(p *zero.Program) (f saveFigures) {
+	f.Writes, f.Host = zeroshard.SaveBytes(p)
+	return f
 }
 
 func printJSON(w io.Writer, j *job, m *gpt.Model, p *zero.Program) error {
@@ -102,7 +114,7 @@ func printJSON(w io.Writer, j *job, m *gpt.Model, p *zero.Program) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	return enc.Encode(figures{Model: j.model, Params: m.Params(), Stage: j.stage, Ranks: j.ranks, ModelState: c.ModelState, Peak: c.Peak(),
-		ByKind: c.ByKind(), Host: c.Host, Disk: c.Disk, Wire: p.Train.WireMax(), Flops: c.Flops, PlanSHA256: p.SHA256()})
+		ByKind: c.ByKind(), Host: c.Host, Disk: c.Disk, Save: savesOf(p), Wire: p.Train.WireMax(), Flops: c.Flops, PlanSHA256: p.SHA256()})
 }
 
 func printPlan(w io.Writer, m *gpt.Model, p *zero.Program, ops bool) {
@@ -133,6 +145,9 @@ func printPlan(w io.Writer, m *gpt.Model, p *zero.Program, ops bool) {
 			row("  evicted in a step", t.tier.Evicted)
 		}
 	}
+	save := savesOf(p)
+	row("a save writes", save.Writes)
+	row("  in host memory", save.Host)
 	row("sends in a step", wire.Sum())
 	row("  all-gather", wire.AllGather)
 	row("  reduce-scatter", wire.ReduceScatter)

@@ -139,7 +139,8 @@ func (s *saves) describe(p *zero.Program) string {
 	if s.keep > 0 {
 		kept = fmt.Sprintf("the newest %d are kept", s.keep)
 	}
-	return fmt.Sprintf("%s, %s; one takes %s of host memory a rank meanwhile", when, kept, memory.FormatBytes(zeroshard.SnapshotBytes(p)))
+	written, meanwhile := zeroshard.SaveBytes(p)
+	return fmt.Sprintf("%s, %s; each writes %s a rank and takes %s of host memory meanwhile", when, kept, memory.FormatBytes(written), memory.FormatBytes(meanwhile))
 }
 
 // savedError is the end of a run that was asked to stop, and has saved its state.
