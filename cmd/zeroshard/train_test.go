@@ -194,7 +194,7 @@ func TestPlanText(t *testing.T) {
 	got := execute("plan", "--model", "micro", "--ranks", "2", "--threads", "1", "--global-batch", "2")
 	ops, figures, _ := strings.Cut(got.stdout, "\n\n")
 	golden.Check(t, "testdata/plan-micro.txt", ops+"\n")
-	for _, want := range []string{"17,208 parameters, 35 operations a step", "model state       155,648     152 KiB", "  reduce-scatter   38,912"} {
+	for _, want := range []string{"17,208 parameters, 35 operations a step", "model state         155,648     152 KiB", "  reduce-scatter     38,912"} {
 		if !strings.Contains(figures, want) { // the peak has the kernels' scratch in it, which depends on the CPU
 			t.Errorf("no %q in\n%s", want, figures)
 		}
