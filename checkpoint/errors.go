@@ -54,7 +54,10 @@ type SaveError struct {
 
 func (e *SaveError) Error() string {
 	last := "nothing is saved yet"
-	if e.Last >= 0 {
+	switch {
+	case e.Last == e.Step: // the rename is done, what makes it safe is not
+		return fmt.Sprintf("checkpoint: step %d is in its place, but whether it is safe there is not known: %v", e.Step, e.Err)
+	case e.Last >= 0:
 		last = fmt.Sprintf("the newest saved step is %d", e.Last)
 	}
 	return fmt.Sprintf("checkpoint: step %d is not saved, %s: %v", e.Step, last, e.Err)

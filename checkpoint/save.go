@@ -72,7 +72,8 @@ func without(err, said error) error {
 	return err
 }
 
-// Commit makes the step exist: call it when every rank's file is written, with all their entries.
+// Commit makes the step exist: call it when every rank's file is written, with all their entries. What Open would refuse is not committed:
+// where ranks did not write, or wrote what is not theirs, the error names what is missing or twice there.
 func (v *Save) Commit(entries []Entry) error {
 	v.m.Files = slices.SortedFunc(slices.Values(entries), func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
 	text, err := v.m.encode()
@@ -82,6 +83,7 @@ func (v *Save) Commit(entries []Entry) error {
 	fs, dir := v.store.fs, v.store.dir
 	for _, do := range []func() error{
 		func() error { return writeFile(fs, path.Join(v.tmp, ManifestFile), text) },
+		v.prove,
 		func() error { return fs.SyncDir(v.tmp) },
 		func() error { return fs.Rename(v.tmp, v.store.StepDir(v.m.Step)) },
 		func() error { return fs.SyncDir(dir) },
@@ -92,6 +94,15 @@ func (v *Save) Commit(entries []Entry) error {
 		}
 	}
 	return nil
+}
+
+// prove opens what was written as a reader will. It reads the manifest and the first blocks of the files.
+func (v *Save) prove() error {
+	s, err := OpenStep(v.store.fs, v.tmp)
+	if err != nil {
+		return err
+	}
+	return s.Close()
 }
 
 // Abort gives the save up and removes what was written.
@@ -114,5 +125,14 @@ func (s *Store) Save(m Manifest, ranks []Source) error {
 	if err := g.Wait(); err != nil {
 		return s.failed(m.Step, errors.Join(err, v.Abort()))
 	}
-	return v.Commit(entries)
+	return v.end(entries)
+}
+
+// end is Commit, and removes what it did not commit.
+func (v *Save) end(entries []Entry) error {
+	err := v.Commit(entries)
+	if err != nil {
+		err = errors.Join(err, v.Abort())
+	}
+	return err
 }

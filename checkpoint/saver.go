@@ -86,7 +86,7 @@ func (s *Saver) write(v *Save, files []*rankFile) error {
 	if err := g.Wait(); err != nil {
 		return s.store.failed(v.m.Step, errors.Join(err, v.Abort()))
 	}
-	if err := v.Commit(entries); err != nil {
+	if err := v.end(entries); err != nil {
 		return err
 	}
 	s.told(v.m.Step)
