@@ -5,9 +5,7 @@ import (
 	"unsafe"
 
 	"zeroshard/device"
-	"zeroshard/internal/exact"
 	"zeroshard/kernels"
-	"zeroshard/kernels/internal/f32"
 )
 
 // Kernels is kernels.Vector and kernels.Net for one stream.
@@ -64,12 +62,11 @@ func (single) Run(parts int, t kernels.Task) {
 
 // thread is the scratch of one part of a job; parts of jobs that use it are as many as threads.
 type thread struct {
-	pack   []float32                  // of a product
-	pieces []float32                  // of attention's products: the first part of pack
-	scores [2][]float32               // tiles of attention, queryBlock × tileStride: the last part of pack
-	keep   keepBuf                    // what dropout multiplies by
-	sums   [chunk / f32.Grain]float64 // of grains
-	exact  [exact.Words]uint64
+	pack   []float32    // of a product
+	pieces []float32    // of attention's products: the first part of pack
+	scores [2][]float32 // tiles of attention, queryBlock × tileStride: the last part of pack
+	keep   keepBuf      // what dropout multiplies by
+	grains grains
 
 	highest, sum [spanBlock]float32 // of each query's scores
 }

@@ -117,6 +117,9 @@ func expSumOnlyAVX2(lanes *[32]float32, x []float32, max float32)
 func squaresAVX2(sums []float64, x []float32)
 
 //go:noescape
+func addRowsAVX2(dst, x []float32, ld uintptr)
+
+//go:noescape
 func normSquaresAVX2(lanes *[32]float32, x []float32, mean float32)
 
 //go:noescape

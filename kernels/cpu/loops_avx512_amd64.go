@@ -102,7 +102,7 @@ func expSumAVX512(lanes *[32]float32, dst, x []float32, max float32)
 func expSumOnlyAVX512(lanes *[32]float32, x []float32, max float32)
 
 //go:noescape
-func squaresAVX512(sums []float64, x []float32)
+func addRowsAVX512(dst, x []float32, ld uintptr)
 
 //go:noescape
 func normSquaresAVX512(lanes *[32]float32, x []float32, mean float32)

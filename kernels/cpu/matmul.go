@@ -76,7 +76,7 @@ func (j *columnsJob) Part(i int) {
 	if !j.add {
 		clear(db)
 	}
-	for r := range j.rows {
-		j.k.path.add(db, db, j.dy[r*j.n+lo:r*j.n+hi])
+	if j.rows > 0 {
+		j.k.path.addRows(db, j.dy[lo:], j.n, j.rows)
 	}
 }

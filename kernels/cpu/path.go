@@ -26,7 +26,8 @@ type path struct {
 	dropout func(dst, x []float32, key prng.Key, at uint64, p float32)
 
 	add      func(dst, a, b []float32)
-	scale    func(dst []float32, f float32) // dst *= f
+	addRows  func(dst, x []float32, ld, rows int) // dst += row after row of x, ld apart
+	scale    func(dst []float32, f float32)       // dst *= f
 	mul      func(dst, a, b []float32)
 	gelu     func(y, x []float32)
 	geluGrad func(dx, y, dy, x []float32) // y may be nil
@@ -59,7 +60,7 @@ func portable() *path {
 		multiply: multiply,
 		pack:     asIs, scores: multiplier(multiply).scores, lower: multiplier(multiply).lower, upper: multiplier(multiply).upper,
 		softmax: softmax, scoreBack: scoreBack, keep: keep, dropout: dropout,
-		add: add, scale: scale, mul: mul,
+		add: add, addRows: addRows, scale: scale, mul: mul,
 		gelu: gelu, geluGrad: geluGrad,
 		adamw: adamw, sgd: sgd,
 		squares: squares,

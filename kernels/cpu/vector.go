@@ -94,6 +94,15 @@ func add(dst, a, b []float32) {
 	}
 }
 
+func addRows(dst, x []float32, ld, rows int) {
+	if len(dst) == 0 {
+		return
+	}
+	for r := range rows {
+		add(dst, dst, x[r*ld:])
+	}
+}
+
 func mul(dst, a, b []float32) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {

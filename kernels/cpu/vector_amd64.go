@@ -136,16 +136,34 @@ func (s set) sgd(p, g, m []float32, c sgdConst) {
 	sgd(p[n:], g[n:], m[n:], c)
 }
 
+// squaresTurn is the grains that are summed side by side.
+const squaresTurn = 4
+
 func (s set) squares(sums []float64, x []float32) {
-	n := len(x) / f32.Grain
+	n := whole(len(x)/f32.Grain, squaresTurn)
 	if n > 0 {
-		if s == avx512 {
-			squaresAVX512(sums[:n], x[:n*f32.Grain])
-		} else {
-			squaresAVX2(sums[:n], x[:n*f32.Grain])
-		}
+		squaresAVX2(sums[:n], x[:n*f32.Grain])
 	}
 	squares(sums[n:], x[n*f32.Grain:])
+}
+
+// rowsTurn is the rows that addRows takes at a time.
+const rowsTurn = 8
+
+func (s set) addRows(dst, x []float32, ld, rows int) {
+	n, r := whole(len(dst), rowTurn), 0
+	for ; r+rowsTurn <= rows && n > 0; r += rowsTurn {
+		_ = x[(r+rowsTurn-1)*ld:][:n]
+		if s == avx512 {
+			addRowsAVX512(dst[:n], x[r*ld:], 4*uintptr(ld))
+		} else {
+			addRowsAVX2(dst[:n], x[r*ld:], 4*uintptr(ld))
+		}
+	}
+	for ; r < rows; r++ {
+		s.add(dst[:n], dst[:n], x[r*ld:][:n])
+	}
+	addRows(dst[n:], x[n:], ld, rows)
 }
 
 func (s set) widen(dst []float32, src []uint16, from device.DType) {

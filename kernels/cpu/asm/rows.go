@@ -44,6 +44,7 @@ func rows() {
 		})
 	}
 	squares()
+	addRows()
 	foldLanes()
 }
 
@@ -85,42 +86,105 @@ func storeLanes(acc []vec, l Register, from int) {
 	}
 }
 
-// squares is f32.SumSquares of one grain after the other: 16 lanes of float64, folded by halves. The square of a float32 is exact in
-// float64, so fusing it with the sum changes no bit.
+// squares is f32.SumSquares of grains, four at a time: 16 lanes of float64, folded by halves. The square of a float32 is exact in float64,
+// so fusing it with the sum changes no bit. The last steps of the fold add the halves of two grains at once. The loop keeps up with memory,
+// also where vectors could be wider.
 func squares() {
+	if wide {
+		return
+	}
 	text("squares", "func(sums []float64, x []float32)")
 	sums, n := Load(Param("sums").Base(), GP64()), Load(Param("sums").Len(), GP64())
 	x := Load(Param("x").Base(), GP64())
-	doubles := width / 2
-	acc, v := vectorOf(16/doubles), vectorOf(16/doubles)
-	Label("grain")
+	Label("group")
+	v := make([]vec, 4)
+	for g := range v {
+		v[g] = grain(x, g)
+	}
+	for i := range 2 {
+		v[i] = addHalves(v[2*i], v[2*i+1], func(a, b, lo, hi vec) {
+			VPERM2F128(U8(0x20), b, a, lo)
+			VPERM2F128(U8(0x31), b, a, hi)
+		})
+	}
+	out := addHalves(v[0], v[1], func(a, b, lo, hi vec) {
+		VUNPCKLPD(b, a, lo)
+		VUNPCKHPD(b, a, hi)
+	})
+	VPERMPD(U8(0xd8), out, out) // grains 0, 2, 1, 3
+	VMOVUPD(out, Mem{Base: sums})
+	ADDQ(U8(8*len(v)), sums)
+	ADDQ(U32(uint32(512*len(v))), x)
+	SUBQ(U8(len(v)), n)
+	JNZ(LabelRef("group"))
+	ret()
+}
+
+// grain squares number g of the grains at x, and folds its lanes to one vector.
+func grain(x Register, g int) vec {
+	acc, v := vectorOf(4), vectorOf(4)
 	for at := 0; at < 128; at += 16 {
 		for i := range v {
-			VCVTPS2PD(Mem{Base: x, Disp: 4 * (at + doubles*i)}, v[i])
+			VCVTPS2PD(Mem{Base: x, Disp: 512*g + 4*(at+4*i)}, v[i])
 		}
-		for i := range v {
+		for i, a := range acc {
 			if at == 0 {
-				VMULPD(v[i], v[i], acc[i])
+				VMULPD(v[i], v[i], a)
 			} else {
-				VFMADD231PD(v[i], v[i], acc[i])
+				VFMADD231PD(v[i], v[i], a)
 			}
 		}
 	}
-	for n := len(acc) / 2; n > 0; n /= 2 {
-		for i := range n {
-			VADDPD(acc[i+n], acc[i], acc[i])
+	VADDPD(acc[2], acc[0], acc[0])
+	VADDPD(acc[3], acc[1], acc[1])
+	VADDPD(acc[1], acc[0], acc[0])
+	return acc[0]
+}
+
+func addHalves(a, b vec, split func(a, b, lo, hi vec)) vec {
+	lo, hi := vector(), vector()
+	split(a, b, lo, hi)
+	VADDPD(hi, lo, lo)
+	return lo
+}
+
+// addRows adds eight rows of x, ld bytes apart, to dst, one after the other.
+func addRows() {
+	text("addRows", "func(dst, x []float32, ld uintptr)")
+	ld := Load(Param("ld"), GP64())
+	ld3 := GP64()
+	LEAQ(Mem{Base: ld, Index: ld, Scale: 2}, ld3)
+	dst := Load(Param("dst").Base(), GP64())
+	x := [2]Register{Load(Param("x").Base(), GP64()), GP64()}
+	LEAQ(Mem{Base: x[0], Index: ld, Scale: 4}, x[1])
+	n := Load(Param("dst").Len(), GP64())
+	JMP(LabelRef("test"))
+	Label("turn")
+	acc := vectorOf(parts)
+	for i, a := range acc {
+		VMOVUPS(Mem{Base: dst, Disp: 4 * width * i}, a)
+	}
+	for r := range 8 {
+		for i, a := range acc {
+			m := Mem{Base: x[r/4], Disp: 4 * width * i}
+			switch r % 4 {
+			case 1, 2:
+				m.Index, m.Scale = ld, uint8(r%4)
+			case 3:
+				m.Index, m.Scale = ld3, 1
+			}
+			VADDPS(m, a, a)
 		}
 	}
-	half := XMM()
-	lowest(acc[0], half, VADDPD)
-	low := acc[0].AsX()
-	VADDPD(half, low, low)
-	VPERMILPD(U8(1), low, half)
-	VADDSD(half, low, low)
-	VMOVSD(low, Mem{Base: sums})
-	ADDQ(U8(8), sums)
-	ADDQ(U32(512), x)
-	DECQ(n)
-	JNZ(LabelRef("grain"))
+	for i, a := range acc {
+		VMOVUPS(a, Mem{Base: dst, Disp: 4 * width * i})
+	}
+	for _, r := range []Register{dst, x[0], x[1]} {
+		ADDQ(U32(4*lanes), r)
+	}
+	SUBQ(U32(lanes), n)
+	Label("test")
+	TESTQ(n, n)
+	JG(LabelRef("turn"))
 	ret()
 }
