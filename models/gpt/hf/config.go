@@ -40,6 +40,7 @@ type numbers struct {
 }
 
 type switches struct {
+	EndOfText      json.RawMessage            `json:"eos_token_id"` // a number, a list of them, or null
 	Activation     string                     `json:"activation_function"`
 	Tied           *bool                      `json:"tie_word_embeddings"`
 	ScaleWeights   bool                       `json:"scale_attn_weights"`
@@ -109,6 +110,13 @@ func (s *settings) judge() error {
 		refuse(!(d.p >= 0 && d.p <= 1), ErrFolder, "%s is %v, must be 0 to 1", d.name, d.p)
 	}
 	return errors.Join(errs...)
+}
+
+// endOfText is the one token that ends a text, false where there is none, or several, or one that the vocabulary has not: GPT2Config
+// says 50256 of every vocabulary.
+func (s *settings) endOfText() (id int, ok bool) {
+	err := json.Unmarshal(s.EndOfText, &id)
+	return id, err == nil && string(s.EndOfText) != "null" && id >= 0 && id < s.Vocab
 }
 
 func deref(p *int) int {

@@ -67,6 +67,9 @@ func (f *Folder) Dropout() (embd, attn, resid float32) {
 	return float32(f.settings.EmbdDrop), float32(f.settings.AttnDrop), float32(f.settings.ResidDrop)
 }
 
+// EndOfText is the token that ends a text (eos_token_id of config.json), false where the vocabulary has none.
+func (f *Folder) EndOfText() (id int, ok bool) { return f.settings.endOfText() }
+
 // Read fills dst with elements lo, lo+1, … of a parameter by its name in package gpt, row-major, widened to fp32. Errors:
 // ErrParameter, safetensors.ErrConvert (an F64 that no fp32 equals), and those of the operating system.
 func (f *Folder) Read(name string, lo int, dst []float32) error {

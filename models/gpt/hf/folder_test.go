@@ -124,6 +124,33 @@ func TestInner(t *testing.T) {
 	checkValues(t, f, c)
 }
 
+func TestEndOfText(t *testing.T) {
+	for _, c := range []struct {
+		set any
+		id  int
+		ok  bool
+	}{{10, 10, true}, {0, 0, true}, {11, 0, false}, {-1, 0, false}, {50256, 0, false}, {nil, 0, false}, {[]int{3, 4}, 0, false}, {"3", 0, false}, {2.5, 0, false}} {
+		f := plain(t, small)
+		f.config["eos_token_id"] = c.set
+		folder, err := hf.Open(f.make(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer folder.Close()
+		if id, ok := folder.EndOfText(); ok != c.ok || ok && id != c.id {
+			t.Errorf("eos_token_id %v: token %d, %v", c.set, id, ok)
+		}
+	}
+	folder, err := hf.Open(plain(t, small).make(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	if id, ok := folder.EndOfText(); ok {
+		t.Errorf("without eos_token_id: token %d", id)
+	}
+}
+
 // Numbers that are none are weights like others: a run that diverged can be looked at.
 func TestNotFinite(t *testing.T) {
 	f := plain(t, small)

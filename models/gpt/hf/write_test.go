@@ -84,6 +84,9 @@ func TestRoundTrip(t *testing.T) {
 			if f.Config() != want {
 				t.Errorf("configuration %+v", f.Config())
 			}
+			if id, ok := f.EndOfText(); ok != (e.EndOfText != nil) || ok && id != *e.EndOfText {
+				t.Errorf("end of text %d, %v", id, ok)
+			}
 			if a, b, c := f.Dropout(); a != e.Config.Dropout || b != a || c != a {
 				t.Errorf("dropout %v %v %v", a, b, c)
 			}
