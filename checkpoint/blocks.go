@@ -6,11 +6,18 @@ import (
 	"io"
 	"path"
 	"sync"
+	"unsafe"
+
+	"zeroshard/internal/pages"
 )
 
-// cachedBlocks bounds the memory of a reader: blocks that have been checked and may be asked for again, since a rank asks for its
-// elements in smaller parts than a block.
-const cachedBlocks = 32
+const (
+	// ahead is how many blocks are fetched before they are asked for, where a file is read from start to end, as a rank reads it.
+	ahead = 6
+	// keptBlocks a file, and at least and at most so many in all, stay in memory: checked, and likely to be asked for again, since a rank asks
+	// for its elements in smaller parts than a block.
+	keptBlocks, minKept, maxKept = ahead + 2, 16, 128
+)
 
 // blocks reads files of a step block by block: each block is checked as it comes from the disk, and a few are kept.
 type blocks struct {
@@ -92,20 +99,39 @@ func (r *blockReader) ReadAt(p []byte, off int64) (n int, err error) {
 // block returns a checked block: from those that are kept, or from the disk, for which several goroutines wait together.
 func (b *blocks) block(file int, k int64) ([]byte, error) {
 	key := blockKey{int64(file), k}
+	f := b.files[file]
 	b.mu.Lock()
-	e := b.kept[key]
-	if e == nil {
-		e = &block{}
-		if len(b.kept) >= cachedBlocks {
-			b.forget()
+	e, _ := b.keep(key)
+	if _, sequential := b.kept[blockKey{key.file, k - 1}]; sequential {
+		for next := k + 1; next <= k+ahead && next < int64(len(f.Sums)); next++ {
+			if n, fresh := b.keep(blockKey{key.file, next}); fresh {
+				go n.load(f, next)
+			}
 		}
-		b.kept[key] = e
 	}
-	b.clock++
-	e.used = b.clock
 	b.mu.Unlock()
-	e.once.Do(func() { e.data, e.err = b.files[file].read(k) })
+	e.load(f, k)
 	return e.data, e.err
+}
+
+// keep returns the place of a block among those that are kept; fresh says that nobody has asked for it yet.
+func (b *blocks) keep(key blockKey) (e *block, fresh bool) {
+	b.clock++
+	if e = b.kept[key]; e != nil {
+		e.used = b.clock
+		return e, false
+	}
+	if len(b.kept) >= min(max(keptBlocks*len(b.files), minKept), maxKept) {
+		b.forget()
+	}
+	e = &block{used: b.clock}
+	b.kept[key] = e
+	return e, true
+}
+
+// load reads the block, once; whoever comes meanwhile waits.
+func (e *block) load(f *blockFile, k int64) {
+	e.once.Do(func() { e.data, e.err = f.read(k) })
 }
 
 // forget drops the block that was used longest ago.
@@ -120,10 +146,17 @@ func (b *blocks) forget() {
 	delete(b.kept, oldest)
 }
 
+// aligned returns n bytes from the start of a page, as direct I/O asks for.
+func aligned(n int64) []byte {
+	raw := make([]byte, n+pages.Alignment)
+	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(raw))) % pages.Alignment
+	return raw[skip:][:n:n]
+}
+
 // read reads and checks block k.
 func (f *blockFile) read(k int64) ([]byte, error) {
 	off := k * f.Block
-	data := make([]byte, min(f.Block, f.Bytes-off))
+	data := aligned(min(f.Block, f.Bytes-off))
 	if n, err := f.f.ReadAt(data, off); n < len(data) {
 		if errors.Is(err, io.EOF) {
 			return nil, corrupt(f.path, "the file ends at byte %d, it should have %d bytes", off+int64(n), f.Bytes)

@@ -43,7 +43,7 @@ func (OS) Open(path string) (Reader, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &osReader{f, info.Size()}, nil
+	return newReader(f, info.Size()), nil
 }
 
 type osReader struct {

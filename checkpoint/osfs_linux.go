@@ -65,4 +65,39 @@ func (f *directFile) buffered() error {
 	return errors.Join(err, failed)
 }
 
+// directReader reads whole pages past the page cache where the file system lets it, and everything else as everybody does. What is in the
+// cache already comes from there either way.
+type directReader struct {
+	osReader
+	direct *os.File // nil where there is none
+}
+
+// newReader opens the file a second time, for direct I/O.
+func newReader(f *os.File, size int64) Reader {
+	r := &directReader{osReader: osReader{f, size}}
+	if size >= blockBytes {
+		if d, err := os.OpenFile(f.Name(), os.O_RDONLY|unix.O_DIRECT, 0); err == nil {
+			r.direct = d
+		}
+	}
+	return r
+}
+
+func (r *directReader) ReadAt(p []byte, off int64) (int, error) {
+	if r.direct != nil && len(p) > 0 && len(p)%pages.Alignment == 0 && off%pages.Alignment == 0 && uintptr(unsafe.Pointer(unsafe.SliceData(p)))%pages.Alignment == 0 {
+		if n, err := r.direct.ReadAt(p, off); n == len(p) || !errors.Is(err, unix.EINVAL) {
+			return n, err
+		}
+	}
+	return r.osReader.ReadAt(p, off)
+}
+
+func (r *directReader) Close() error {
+	err := r.osReader.Close()
+	if r.direct != nil {
+		err = errors.Join(err, r.direct.Close())
+	}
+	return err
+}
+
 func syncDir(f *os.File) error { return f.Sync() }

@@ -21,3 +21,5 @@ func syncDir(f *os.File) error {
 	}
 	return err
 }
+
+func newReader(f *os.File, size int64) Reader { return &osReader{f, size} }
