@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"zeroshard/data"
+	"zeroshard/data/prepare"
 	"zeroshard/internal/golden"
 )
 
@@ -100,6 +101,37 @@ func TestPrepareRefuses(t *testing.T) {
 	}
 }
 
+// Who names a folder without tokens is told how to make them.
+func TestTrainWithoutPrepare(t *testing.T) {
+	dir := empty(t)
+	got := execute("train", "--data", dir)
+	if got.code != exitFile || !strings.Contains(got.stderr, "holds no train.bin: make one of texts by zeroshard prepare FILES -o "+dir) {
+		t.Errorf("exit code %d: %s", got.code, got.stderr)
+	}
+}
+
+// Without a terminal a line comes now and then, and none when nothing is to be said.
+func TestPrepareLines(t *testing.T) {
+	var w bytes.Buffer
+	b := newBar(&w)
+	p := prepare.Progress{Done: 3 << 20, Total: 4 << 20, Tokens: 12345}
+	if b.report(p); w.Len() > 0 {
+		t.Errorf("at once: %s", &w)
+	}
+	for _, want := range []string{"prepared 3 MiB of 4 MiB, 75%: 12,345 tokens\n", "prepared 3 MiB: 12,345 tokens\n"} {
+		w.Reset()
+		b.last = b.last.Add(-lineEvery)
+		if b.report(p); w.String() != want {
+			t.Errorf("%q, want %q", &w, want)
+		}
+		p.Total = 0
+	}
+	b.close()
+	quiet := prepareBar{}
+	quiet.report(p)
+	quiet.close()
+}
+
 // The standard input reaches the files, and its file is overwritten only when asked.
 func TestPrepareStandardInput(t *testing.T) {
 	empty(t)
@@ -117,6 +149,10 @@ func TestPrepareStandardInput(t *testing.T) {
 	if raw, err = os.ReadFile("d/meta.json"); err != nil || json.Unmarshal(raw, &m) != nil || m.Train.Tokens != 9 || m.Tokenizer != "bytes" {
 		t.Errorf("%s, %v", raw, err)
 	}
+}
+
+func TestPrepareHelp(t *testing.T) {
+	golden.Check(t, "testdata/help-prepare.txt", execute("prepare", "--help").stdout)
 }
 
 // A signal ends a run that waits for its input, and nothing is left.

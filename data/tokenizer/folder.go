@@ -11,10 +11,11 @@ import (
 	"strings"
 )
 
-// The files of a vocabulary. The last three may be missing.
+// The files of a vocabulary: the first two, or the third instead of them. The last three may be missing.
 const (
 	vocabFile   = "vocab.json"
 	mergesFile  = "merges.txt"
+	wholeFile   = "tokenizer.json"
 	configFile  = "tokenizer_config.json"
 	specialFile = "special_tokens_map.json"
 	addedFile   = "added_tokens.json"
@@ -23,8 +24,8 @@ const (
 // maxID bounds the ids that are believed: memory is reserved for all up to the highest.
 const maxID = 1<<22 - 1
 
-// Open reads a byte-level vocabulary in Hugging Face's form: vocab.json and merges.txt, and, where present, added tokens and the name
-// of the end-of-text token from added_tokens.json, special_tokens_map.json and tokenizer_config.json. Ids need not be in the order of
+// Open reads a byte-level vocabulary in Hugging Face's form: vocab.json and merges.txt, or else tokenizer.json, and, where present,
+// added tokens and the name of the end-of-text token from added_tokens.json, special_tokens_map.json and tokenizer_config.json. Ids need not be in the order of
 // merges. What would give other ids than GPT-2's way of encoding is refused. Errors: the operating system's, and ErrFolder with the
 // file and the reason.
 func Open(dir string) (Tokenizer, error) {
@@ -37,7 +38,14 @@ func Open(dir string) (Tokenizer, error) {
 		return nil, err
 	}
 	b := &bpe{name: filepath.Base(abs), eot: -1, files: f.files}
-	if err := errors.Join(f.vocab(), f.config()); err != nil {
+	load := f.load
+	if f.files[vocabFile] == nil {
+		load = f.loadWhole
+	}
+	if err := load(); err != nil {
+		return nil, err
+	}
+	if err := f.config(); err != nil {
 		return nil, err
 	}
 	if b.words, err = f.words(); err != nil {
@@ -47,7 +55,7 @@ func Open(dir string) (Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	table, err := f.merges()
+	table, err := f.table()
 	if err != nil {
 		return nil, err
 	}
@@ -71,25 +79,31 @@ type folder struct {
 	files   map[string][]byte
 	ids     map[string]int32 // by name, as in vocab.json
 	special map[int32]bool   // names are texts, not bytes in GPT-2's characters
+	pairs   []namedPair      // in the order in which they are merged
 	eot     string           // name of the end-of-text token, "" for none
 }
+
+// namedPair is two tokens that are merged, and where that is said.
+type namedPair struct{ left, right, where string }
 
 func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }
 
 func (f *folder) read() error {
-	for _, name := range []string{vocabFile, mergesFile, configFile, specialFile, addedFile} {
+	needed := []string{vocabFile, mergesFile}
+	if _, err := os.Stat(f.path(vocabFile)); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(f.path(wholeFile)); err == nil {
+			needed = []string{wholeFile}
+		}
+	}
+	for _, name := range append(needed, configFile, specialFile, addedFile) {
 		raw, err := os.ReadFile(f.path(name))
 		switch {
 		case err == nil:
 			f.files[name] = raw
 		case !errors.Is(err, fs.ErrNotExist):
 			return fmt.Errorf("tokenizer: %w", err)
-		case name == vocabFile || name == mergesFile:
-			hint := ""
-			if _, err := os.Stat(f.path("tokenizer.json")); err == nil {
-				hint = "; tokenizer.json alone is not read: save the tokenizer in the form of vocab.json and merges.txt too"
-			}
-			return fmt.Errorf("%w: %w%s", ErrFolder, err, hint)
+		case slices.Contains(needed, name):
+			return fmt.Errorf("%w: %w", ErrFolder, err)
 		}
 	}
 	return nil
@@ -107,16 +121,41 @@ func (f *folder) add(file, name string, id int64) error {
 	return nil
 }
 
-func (f *folder) vocab() error {
+func (f *folder) addAll(file string, ids map[string]int64) error {
+	for _, name := range sorted(ids) {
+		if err := f.add(file, name, ids[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load takes vocab.json and merges.txt: a pair a line.
+func (f *folder) load() error {
 	var ids map[string]int64
 	if err := json.Unmarshal(f.files[vocabFile], &ids); err != nil {
 		return badFile(f.path(vocabFile), "want one object of tokens and their ids: %v", err.Error())
 	}
-	for _, name := range sorted(ids) {
-		if err := f.add(vocabFile, name, ids[name]); err != nil {
+	for i, line := range strings.Split(string(f.files[mergesFile]), "\n") {
+		line = strings.TrimSuffix(line, "\r")
+		if line == "" || i == 0 && strings.HasPrefix(line, "#version") {
+			continue
+		}
+		where := fmt.Sprintf("%s: line %d", f.path(mergesFile), i+1)
+		if err := f.pair(where, line); err != nil {
 			return err
 		}
 	}
+	return f.addAll(vocabFile, ids)
+}
+
+// pair takes a pair that is written with a space between its tokens.
+func (f *folder) pair(where, text string) error {
+	left, right, ok := strings.Cut(text, " ")
+	if !ok || left == "" || right == "" || strings.Contains(right, " ") {
+		return badFile(where, "%q: want two tokens with a space between them", text)
+	}
+	f.pairs = append(f.pairs, namedPair{left, right, where})
 	return nil
 }
 
@@ -170,11 +209,11 @@ func (f *folder) config() error {
 		}
 		added[string(name)] = n
 	}
-	for _, name := range sorted(added) {
-		if err := f.add(configFile, name, added[name]); err != nil {
-			return err
-		}
-		f.special[int32(added[name])] = true
+	if err := f.addAll(configFile, added); err != nil {
+		return err
+	}
+	for _, id := range added {
+		f.special[int32(id)] = true
 	}
 	return f.end(config.EOS, special.EOS)
 }
@@ -213,7 +252,7 @@ func (f *folder) words() ([][]byte, error) {
 			word, f.special[id] = []byte(name), true
 		}
 		if words[id] != nil {
-			return nil, badFile(f.path(vocabFile), "id %d is both %q and %q", id, words[id], word)
+			return nil, badFile(f.dir, "id %d is both %q and %q", id, words[id], word)
 		}
 		words[id] = word
 	}
@@ -226,7 +265,7 @@ func (f *folder) bytes(words [][]byte) (*[256]int32, error) {
 	for b, r := range byteChars() {
 		id, ok := f.ids[string(r)]
 		if !ok {
-			return nil, badFile(f.path(vocabFile), "no token for byte 0x%02x, which is written %q: a byte-level vocabulary has all 256", b, string(r))
+			return nil, badFile(f.dir, "no token for byte 0x%02x, which is written %q: a byte-level vocabulary has all 256", b, string(r))
 		}
 		out[b] = id
 	}
@@ -245,30 +284,24 @@ func identity(bytes *[256]int32) bool {
 // merged is what a pair becomes.
 type merged struct{ rank, id int32 }
 
-// merges reads merges.txt: a pair a line, in the order in which pairs are merged.
-func (f *folder) merges() (map[[2]int32]merged, error) {
-	out := map[[2]int32]merged{}
-	for i, line := range strings.Split(string(f.files[mergesFile]), "\n") {
-		line = strings.TrimSuffix(line, "\r")
-		if line == "" || i == 0 && strings.HasPrefix(line, "#version") {
-			continue
-		}
-		left, right, ok := strings.Cut(line, " ")
-		if !ok || strings.Contains(right, " ") {
-			return nil, badFile(f.path(mergesFile), "line %d: %q: want two tokens with a space between them", i+1, line)
-		}
+// table is what pairs of ids become. Of a pair that is named twice the first counts.
+func (f *folder) table() (map[[2]int32]merged, error) {
+	out := make(map[[2]int32]merged, len(f.pairs))
+	for rank, p := range f.pairs {
 		var ids [3]int32
-		for j, name := range []string{left, right, left + right} {
-			if ids[j], ok = f.ids[name]; !ok {
-				return nil, badFile(f.path(mergesFile), "line %d: token %q is not in %s", i+1, name, vocabFile)
+		for j, name := range []string{p.left, p.right, p.left + p.right} {
+			id, ok := f.ids[name]
+			if !ok {
+				return nil, badFile(p.where, "token %q has no id", name)
 			}
-			if f.special[ids[j]] {
-				return nil, badFile(f.path(mergesFile), "line %d: %q is a special token, which no text gives", i+1, name)
+			if f.special[id] {
+				return nil, badFile(p.where, "%q is a special token, which no text gives", name)
 			}
+			ids[j] = id
 		}
 		pair := [2]int32(ids[:2])
 		if _, twice := out[pair]; !twice {
-			out[pair] = merged{int32(i), ids[2]}
+			out[pair] = merged{int32(rank), ids[2]}
 		}
 	}
 	return out, nil

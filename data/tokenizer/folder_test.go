@@ -113,7 +113,6 @@ func TestOpenFaults(t *testing.T) {
 		say   string
 	}{
 		{"no vocabulary", nil, nil, "vocab.json"},
-		{"tokenizer.json alone", nil, map[string]string{"tokenizer.json": "{}"}, "tokenizer.json alone is not read"},
 		{"no merges", small(t), map[string]string{"merges.txt": ""}, "merges.txt"},
 		{"not JSON", nil, map[string]string{"vocab.json": "{"}, "want one object of tokens and their ids"},
 		{"not ids", nil, map[string]string{"vocab.json": `{"a": 1.5}`}, "vocab.json"},
@@ -123,7 +122,7 @@ func TestOpenFaults(t *testing.T) {
 		{"byte missing", without("ć"), nil, `no token for byte 0x07, which is written "ć"`},
 		{"merge of three", small(t), map[string]string{"merges.txt": "a b c\n"}, "line 1"},
 		{"merge of one", small(t), map[string]string{"merges.txt": "#version: 0.2\nab\n"}, "line 2"},
-		{"merge of what is not there", small(t), map[string]string{"merges.txt": "a b\nc c\n"}, `line 2: token "cc" is not in vocab.json`},
+		{"merge of what is not there", small(t), map[string]string{"merges.txt": "a b\nc c\n"}, `line 2: token "cc" has no id`},
 		{"merge to a special token", small(t), map[string]string{"special_tokens_map.json": `{"eos_token": "abc"}`}, "line 5: \"abc\" is a special token"},
 		{"unknown end", small(t), map[string]string{"special_tokens_map.json": `{"eos_token": "<end>"}`}, `"<end>" has no id`},
 		{"other class", small(t), map[string]string{"tokenizer_config.json": `{"tokenizer_class": "CLIPTokenizer"}`}, "tokenizer_class CLIPTokenizer"},
@@ -141,5 +140,64 @@ func TestOpenFaults(t *testing.T) {
 	}
 	if _, err := tokenizer.Open(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no folder: %v", err)
+	}
+}
+
+// wholeText is the small vocabulary as one tokenizer.json, with some text replaced.
+func wholeText(t *testing.T, merges, old, new string) string {
+	t.Helper()
+	text := `{"added_tokens": [{"id": 302, "content": "<eos> x", "special": true}], "normalizer": null,
+		"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},
+		"model": {"type": "BPE", "dropout": null, "ignore_merges": false, "vocab": ` + string(must(json.Marshal(small(t)))(t)) + `, "merges": ` + merges + `}}`
+	if !strings.Contains(text, old) {
+		t.Fatalf("no %s", old)
+	}
+	return strings.Replace(text, old, new, 1)
+}
+
+func TestOpenWhole(t *testing.T) {
+	byFiles := must(tokenizer.Open(folder(t, small(t), nil)))(t)
+	for _, merges := range []string{`["b c", "a b", "Ġ ab", "ab c"]`, `[["b", "c"], ["a", "b"], ["Ġ", "ab"], ["ab", "c"]]`} {
+		dir := folder(t, nil, map[string]string{"merges.txt": "", "tokenizer.json": wholeText(t, merges, "", ""), "tokenizer_config.json": `{"eos_token": "<eos> x"}`})
+		tok := must(tokenizer.Open(dir))(t)
+		if id, ok := tok.EndOfText(); tok.Vocab() != 303 || id != 302 || !ok {
+			t.Errorf("vocabulary %d, end of text %d, %v", tok.Vocab(), id, ok)
+		}
+		for _, text := range []string{"abc", "ab ab", "abab bc", "<eos> x", "é\x00"} {
+			if got, want := tok.Encode(nil, text), byFiles.Encode(nil, text); !slices.Equal(got, want) {
+				t.Errorf("%q: %v, want %v", text, got, want)
+			}
+		}
+		if files := must(tokenizer.Files(tok))(t); len(files) != 2 || files["tokenizer.json"] == nil {
+			t.Errorf("%d files", len(files))
+		}
+	}
+}
+
+func TestOpenWholeFaults(t *testing.T) {
+	for _, c := range []struct{ old, new, say string }{
+		{`"BPE"`, `"WordPiece"`, `model type "WordPiece"`},
+		{`"normalizer": null`, `"normalizer": {"type": "NFC"}`, "a normalizer (NFC)"},
+		{`"type": "ByteLevel"`, `"type": "Sequence"`, "not ByteLevel alone"},
+		{`"add_prefix_space": false`, `"add_prefix_space": true`, "add_prefix_space"},
+		{`"use_regex": true`, `"use_regex": false`, "use_regex"},
+		{`"dropout": null`, `"dropout": 0.1`, "dropout"},
+		{`"dropout": null`, `"end_of_word_suffix": "</w>"`, "suffix"},
+		{`"dropout": null`, `"byte_fallback": true`, "byte_fallback"},
+		{`"ignore_merges": false`, `"ignore_merges": true`, "ignore_merges"},
+		{`"a b"`, `"a"`, `merge 0: "a": want two tokens`},
+		{`"a b"`, `["a"]`, `merge 0: ["a"]: want two tokens`},
+		{`"a b"`, `"a Q Q"`, "merge 0"},
+		{`"a b"`, `"Q Q"`, `merge 0: token "QQ" has no id`},
+		{`"id": 302`, `"id": -2`, `id -2 of token "<eos> x"`},
+		{`"id": 302`, `"id": 1`, "id 1 is both"},
+		{`"model": {`, `"model": [`, "tokenizer.json"},
+	} {
+		t.Run(c.new, func(t *testing.T) {
+			dir := folder(t, nil, map[string]string{"merges.txt": "", "tokenizer.json": wholeText(t, `["a b"]`, c.old, c.new)})
+			if tok, err := tokenizer.Open(dir); tok != nil || !errors.Is(err, tokenizer.ErrFolder) || !strings.Contains(err.Error(), c.say) {
+				t.Errorf("%v\nwant %q", err, c.say)
+			}
+		})
 	}
 }
