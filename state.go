@@ -147,7 +147,7 @@ func (c *Cluster) read(ctx context.Context, p shard.Param, state int) ([]float32
 }
 
 // StateSHA256 identifies the state of a run: the hash over, for each parameter in byte order of its name, the master weights, then
-// the optimizer's values in the order of its States, as fp32 little-endian without padding. It is collective.
+// the optimizer's values in the order of its States (none in a cluster for inference), as fp32 little-endian without padding. It is collective.
 func (c *Cluster) StateSHA256(ctx context.Context) (string, error) {
 	if err := c.ready(ctx, "StateSHA256"); err != nil {
 		return "", err
