@@ -13,12 +13,16 @@ import (
 type castJob struct {
 	k        *Kernels
 	dst, src kernels.Buffer
+	stream   bool
 }
+
+// streamBytes is what a result is long that is not worth a place in the caches: nobody finds the start of it there.
+const streamBytes = 8 << 20
 
 // Cast: see kernels.Vector.
 func (k *Kernels) Cast(_ device.Stream, dst, src kernels.Buffer) {
 	j := &k.jobs.cast
-	j.dst, j.src = dst, src.Slice(0, dst.Len)
+	j.dst, j.src, j.stream = dst, src.Slice(0, dst.Len), dst.Bytes() >= streamBytes
 	k.run(chunks(dst.Len), j)
 }
 
@@ -29,9 +33,9 @@ func (j *castJob) Part(i int) {
 	case d == device.F32 && s == device.F32:
 		copy(dst.Float32s(), src.Float32s())
 	case d == device.F32:
-		j.k.path.widen(dst.Float32s(), halves(src), s)
+		j.k.path.widen(dst.Float32s(), halves(src), s, j.stream)
 	case s == device.F32:
-		j.k.path.narrow(halves(dst), src.Float32s(), d)
+		j.k.path.narrow(halves(dst), src.Float32s(), d, j.stream)
 	default:
 		through(dst, src)
 	}
@@ -42,12 +46,12 @@ func through(dst, src kernels.Buffer) {
 	var block [256]float32
 	for lo := 0; lo < dst.Len; lo += len(block) {
 		hi := min(lo+len(block), dst.Len)
-		widen(block[:hi-lo], halves(src)[lo:hi], src.DType)
-		narrow(halves(dst)[lo:hi], block[:hi-lo], dst.DType)
+		widen(block[:hi-lo], halves(src)[lo:hi], src.DType, false)
+		narrow(halves(dst)[lo:hi], block[:hi-lo], dst.DType, false)
 	}
 }
 
-func widen(dst []float32, src []uint16, from device.DType) {
+func widen(dst []float32, src []uint16, from device.DType, _ bool) {
 	src = src[:len(dst)]
 	switch from {
 	case device.BF16:
@@ -63,7 +67,7 @@ func widen(dst []float32, src []uint16, from device.DType) {
 	}
 }
 
-func narrow(dst []uint16, src []float32, to device.DType) {
+func narrow(dst []uint16, src []float32, to device.DType, _ bool) {
 	dst = dst[:len(src)]
 	switch to {
 	case device.BF16:

@@ -163,3 +163,15 @@ func narrowF16AVX2(dst []uint16, src []float32)
 
 //go:noescape
 func narrowBF16AVX2(dst []uint16, src []float32)
+
+//go:noescape
+func widenBF16StreamAVX2(dst []float32, src []uint16)
+
+//go:noescape
+func widenF16StreamAVX2(dst []float32, src []uint16)
+
+//go:noescape
+func narrowF16StreamAVX2(dst []uint16, src []float32)
+
+//go:noescape
+func narrowBF16StreamAVX2(dst []uint16, src []float32)

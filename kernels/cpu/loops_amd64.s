@@ -4964,11 +4964,17 @@ TEXT ·widenBF16AVX2(SB), NOSPLIT, $0-48
 turn:
 	VPMOVZXWD (CX)(BX*2), Y0
 	VPSLLD    $0x10, Y0, Y0
+	VPMOVZXWD 16(CX)(BX*2), Y1
+	VPSLLD    $0x10, Y1, Y1
 	VMOVUPS   Y0, (AX)(BX*4)
-	VPMOVZXWD 16(CX)(BX*2), Y0
+	VMOVUPS   Y1, 32(AX)(BX*4)
+	VPMOVZXWD 32(CX)(BX*2), Y0
 	VPSLLD    $0x10, Y0, Y0
-	VMOVUPS   Y0, 32(AX)(BX*4)
-	ADDQ      $0x00000010, BX
+	VPMOVZXWD 48(CX)(BX*2), Y1
+	VPSLLD    $0x10, Y1, Y1
+	VMOVUPS   Y0, 64(AX)(BX*4)
+	VMOVUPS   Y1, 96(AX)(BX*4)
+	ADDQ      $0x00000020, BX
 
 test:
 	CMPQ BX, DX
@@ -4987,10 +4993,14 @@ TEXT ·widenF16AVX2(SB), NOSPLIT, $0-48
 
 turn:
 	VCVTPH2PS (CX)(BX*2), Y0
+	VCVTPH2PS 16(CX)(BX*2), Y1
 	VMOVUPS   Y0, (AX)(BX*4)
-	VCVTPH2PS 16(CX)(BX*2), Y0
-	VMOVUPS   Y0, 32(AX)(BX*4)
-	ADDQ      $0x00000010, BX
+	VMOVUPS   Y1, 32(AX)(BX*4)
+	VCVTPH2PS 32(CX)(BX*2), Y0
+	VCVTPH2PS 48(CX)(BX*2), Y1
+	VMOVUPS   Y0, 64(AX)(BX*4)
+	VMOVUPS   Y1, 96(AX)(BX*4)
+	ADDQ      $0x00000020, BX
 
 test:
 	CMPQ BX, DX
@@ -5008,11 +5018,19 @@ TEXT ·narrowF16AVX2(SB), NOSPLIT, $0-48
 	JMP  test
 
 turn:
-	VMOVUPS   (CX)(BX*4), Y0
-	VCVTPS2PH $0x00, Y0, (AX)(BX*2)
-	VMOVUPS   32(CX)(BX*4), Y0
-	VCVTPS2PH $0x00, Y0, 16(AX)(BX*2)
-	ADDQ      $0x00000010, BX
+	VMOVUPS     (CX)(BX*4), Y0
+	VCVTPS2PH   $0x00, Y0, X1
+	VMOVUPS     32(CX)(BX*4), Y0
+	VCVTPS2PH   $0x00, Y0, X0
+	VINSERTF128 $0x01, X0, Y1, Y1
+	VMOVUPS     Y1, (AX)(BX*2)
+	VMOVUPS     64(CX)(BX*4), Y0
+	VCVTPS2PH   $0x00, Y0, X2
+	VMOVUPS     96(CX)(BX*4), Y0
+	VCVTPS2PH   $0x00, Y0, X0
+	VINSERTF128 $0x01, X0, Y2, Y2
+	VMOVUPS     Y2, 32(AX)(BX*2)
+	ADDQ        $0x00000020, BX
 
 test:
 	CMPQ BX, DX
@@ -5030,31 +5048,55 @@ TEXT ·narrowBF16AVX2(SB), NOSPLIT, $0-48
 	JMP  test
 
 turn:
-	VMOVUPS   (CX)(BX*4), Y0
-	VPSRLD    $0x10, Y0, Y1
-	VORPS     c00000040<>+0(SB), Y1, Y2
-	VANDPS    c00000001<>+0(SB), Y1, Y1
-	VPADDD    c00007fff<>+0(SB), Y1, Y1
-	VPADDD    Y0, Y1, Y1
-	VPSRLD    $0x10, Y1, Y1
-	VCMPPS    $0x03, Y0, Y0, Y0
-	VBLENDVPS Y0, Y2, Y1, Y1
-	VPACKUSDW Y1, Y1, Y1
-	VPERMQ    $0x08, Y1, Y1
-	VMOVUPS   X1, (AX)(BX*2)
-	VMOVUPS   32(CX)(BX*4), Y0
-	VPSRLD    $0x10, Y0, Y1
-	VORPS     c00000040<>+0(SB), Y1, Y2
-	VANDPS    c00000001<>+0(SB), Y1, Y1
-	VPADDD    c00007fff<>+0(SB), Y1, Y1
-	VPADDD    Y0, Y1, Y1
-	VPSRLD    $0x10, Y1, Y1
-	VCMPPS    $0x03, Y0, Y0, Y0
-	VBLENDVPS Y0, Y2, Y1, Y1
-	VPACKUSDW Y1, Y1, Y1
-	VPERMQ    $0x08, Y1, Y1
-	VMOVUPS   X1, 16(AX)(BX*2)
-	ADDQ      $0x00000010, BX
+	VMOVUPS     (CX)(BX*4), Y0
+	VPSRLD      $0x10, Y0, Y1
+	VORPS       c00000040<>+0(SB), Y1, Y2
+	VANDPS      c00000001<>+0(SB), Y1, Y1
+	VPADDD      c00007fff<>+0(SB), Y1, Y1
+	VPADDD      Y0, Y1, Y1
+	VPSRLD      $0x10, Y1, Y1
+	VCMPPS      $0x03, Y0, Y0, Y0
+	VBLENDVPS   Y0, Y2, Y1, Y1
+	VPACKUSDW   Y1, Y1, Y1
+	VPERMQ      $0x08, Y1, Y1
+	VMOVUPS     32(CX)(BX*4), Y0
+	VPSRLD      $0x10, Y0, Y2
+	VORPS       c00000040<>+0(SB), Y2, Y3
+	VANDPS      c00000001<>+0(SB), Y2, Y2
+	VPADDD      c00007fff<>+0(SB), Y2, Y2
+	VPADDD      Y0, Y2, Y2
+	VPSRLD      $0x10, Y2, Y2
+	VCMPPS      $0x03, Y0, Y0, Y0
+	VBLENDVPS   Y0, Y3, Y2, Y2
+	VPACKUSDW   Y2, Y2, Y2
+	VPERMQ      $0x08, Y2, Y2
+	VINSERTF128 $0x01, X2, Y1, Y1
+	VMOVUPS     Y1, (AX)(BX*2)
+	VMOVUPS     64(CX)(BX*4), Y0
+	VPSRLD      $0x10, Y0, Y1
+	VORPS       c00000040<>+0(SB), Y1, Y2
+	VANDPS      c00000001<>+0(SB), Y1, Y1
+	VPADDD      c00007fff<>+0(SB), Y1, Y1
+	VPADDD      Y0, Y1, Y1
+	VPSRLD      $0x10, Y1, Y1
+	VCMPPS      $0x03, Y0, Y0, Y0
+	VBLENDVPS   Y0, Y2, Y1, Y1
+	VPACKUSDW   Y1, Y1, Y1
+	VPERMQ      $0x08, Y1, Y1
+	VMOVUPS     96(CX)(BX*4), Y0
+	VPSRLD      $0x10, Y0, Y2
+	VORPS       c00000040<>+0(SB), Y2, Y3
+	VANDPS      c00000001<>+0(SB), Y2, Y2
+	VPADDD      c00007fff<>+0(SB), Y2, Y2
+	VPADDD      Y0, Y2, Y2
+	VPSRLD      $0x10, Y2, Y2
+	VCMPPS      $0x03, Y0, Y0, Y0
+	VBLENDVPS   Y0, Y3, Y2, Y2
+	VPACKUSDW   Y2, Y2, Y2
+	VPERMQ      $0x08, Y2, Y2
+	VINSERTF128 $0x01, X2, Y1, Y1
+	VMOVUPS     Y1, 32(AX)(BX*2)
+	ADDQ        $0x00000020, BX
 
 test:
 	CMPQ BX, DX
@@ -5091,6 +5133,162 @@ DATA c00007fff<>+20(SB)/4, $0x00007fff
 DATA c00007fff<>+24(SB)/4, $0x00007fff
 DATA c00007fff<>+28(SB)/4, $0x00007fff
 GLOBL c00007fff<>(SB), RODATA|NOPTR, $32
+
+// func widenBF16StreamAVX2(dst []float32, src []uint16)
+// Requires: AVX, AVX2, MMX+
+TEXT ·widenBF16StreamAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), AX
+	MOVQ src_base+24(FP), CX
+	MOVQ dst_len+8(FP), DX
+	XORQ BX, BX
+	JMP  test
+
+turn:
+	VPMOVZXWD (CX)(BX*2), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VPMOVZXWD 16(CX)(BX*2), Y1
+	VPSLLD    $0x10, Y1, Y1
+	VMOVNTPS  Y0, (AX)(BX*4)
+	VMOVNTPS  Y1, 32(AX)(BX*4)
+	VPMOVZXWD 32(CX)(BX*2), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VPMOVZXWD 48(CX)(BX*2), Y1
+	VPSLLD    $0x10, Y1, Y1
+	VMOVNTPS  Y0, 64(AX)(BX*4)
+	VMOVNTPS  Y1, 96(AX)(BX*4)
+	ADDQ      $0x00000020, BX
+
+test:
+	CMPQ BX, DX
+	JL   turn
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func widenF16StreamAVX2(dst []float32, src []uint16)
+// Requires: AVX, F16C, MMX+
+TEXT ·widenF16StreamAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), AX
+	MOVQ src_base+24(FP), CX
+	MOVQ dst_len+8(FP), DX
+	XORQ BX, BX
+	JMP  test
+
+turn:
+	VCVTPH2PS (CX)(BX*2), Y0
+	VCVTPH2PS 16(CX)(BX*2), Y1
+	VMOVNTPS  Y0, (AX)(BX*4)
+	VMOVNTPS  Y1, 32(AX)(BX*4)
+	VCVTPH2PS 32(CX)(BX*2), Y0
+	VCVTPH2PS 48(CX)(BX*2), Y1
+	VMOVNTPS  Y0, 64(AX)(BX*4)
+	VMOVNTPS  Y1, 96(AX)(BX*4)
+	ADDQ      $0x00000020, BX
+
+test:
+	CMPQ BX, DX
+	JL   turn
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func narrowF16StreamAVX2(dst []uint16, src []float32)
+// Requires: AVX, F16C, MMX+
+TEXT ·narrowF16StreamAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), AX
+	MOVQ src_base+24(FP), CX
+	MOVQ dst_len+8(FP), DX
+	XORQ BX, BX
+	JMP  test
+
+turn:
+	VMOVUPS     (CX)(BX*4), Y0
+	VCVTPS2PH   $0x00, Y0, X1
+	VMOVUPS     32(CX)(BX*4), Y0
+	VCVTPS2PH   $0x00, Y0, X0
+	VINSERTF128 $0x01, X0, Y1, Y1
+	VMOVNTPS    Y1, (AX)(BX*2)
+	VMOVUPS     64(CX)(BX*4), Y0
+	VCVTPS2PH   $0x00, Y0, X2
+	VMOVUPS     96(CX)(BX*4), Y0
+	VCVTPS2PH   $0x00, Y0, X0
+	VINSERTF128 $0x01, X0, Y2, Y2
+	VMOVNTPS    Y2, 32(AX)(BX*2)
+	ADDQ        $0x00000020, BX
+
+test:
+	CMPQ BX, DX
+	JL   turn
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func narrowBF16StreamAVX2(dst []uint16, src []float32)
+// Requires: AVX, AVX2, MMX+
+TEXT ·narrowBF16StreamAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), AX
+	MOVQ src_base+24(FP), CX
+	MOVQ dst_len+8(FP), DX
+	XORQ BX, BX
+	JMP  test
+
+turn:
+	VMOVUPS     (CX)(BX*4), Y0
+	VPSRLD      $0x10, Y0, Y1
+	VORPS       c00000040<>+0(SB), Y1, Y2
+	VANDPS      c00000001<>+0(SB), Y1, Y1
+	VPADDD      c00007fff<>+0(SB), Y1, Y1
+	VPADDD      Y0, Y1, Y1
+	VPSRLD      $0x10, Y1, Y1
+	VCMPPS      $0x03, Y0, Y0, Y0
+	VBLENDVPS   Y0, Y2, Y1, Y1
+	VPACKUSDW   Y1, Y1, Y1
+	VPERMQ      $0x08, Y1, Y1
+	VMOVUPS     32(CX)(BX*4), Y0
+	VPSRLD      $0x10, Y0, Y2
+	VORPS       c00000040<>+0(SB), Y2, Y3
+	VANDPS      c00000001<>+0(SB), Y2, Y2
+	VPADDD      c00007fff<>+0(SB), Y2, Y2
+	VPADDD      Y0, Y2, Y2
+	VPSRLD      $0x10, Y2, Y2
+	VCMPPS      $0x03, Y0, Y0, Y0
+	VBLENDVPS   Y0, Y3, Y2, Y2
+	VPACKUSDW   Y2, Y2, Y2
+	VPERMQ      $0x08, Y2, Y2
+	VINSERTF128 $0x01, X2, Y1, Y1
+	VMOVNTPS    Y1, (AX)(BX*2)
+	VMOVUPS     64(CX)(BX*4), Y0
+	VPSRLD      $0x10, Y0, Y1
+	VORPS       c00000040<>+0(SB), Y1, Y2
+	VANDPS      c00000001<>+0(SB), Y1, Y1
+	VPADDD      c00007fff<>+0(SB), Y1, Y1
+	VPADDD      Y0, Y1, Y1
+	VPSRLD      $0x10, Y1, Y1
+	VCMPPS      $0x03, Y0, Y0, Y0
+	VBLENDVPS   Y0, Y2, Y1, Y1
+	VPACKUSDW   Y1, Y1, Y1
+	VPERMQ      $0x08, Y1, Y1
+	VMOVUPS     96(CX)(BX*4), Y0
+	VPSRLD      $0x10, Y0, Y2
+	VORPS       c00000040<>+0(SB), Y2, Y3
+	VANDPS      c00000001<>+0(SB), Y2, Y2
+	VPADDD      c00007fff<>+0(SB), Y2, Y2
+	VPADDD      Y0, Y2, Y2
+	VPSRLD      $0x10, Y2, Y2
+	VCMPPS      $0x03, Y0, Y0, Y0
+	VBLENDVPS   Y0, Y3, Y2, Y2
+	VPACKUSDW   Y2, Y2, Y2
+	VPERMQ      $0x08, Y2, Y2
+	VINSERTF128 $0x01, X2, Y1, Y1
+	VMOVNTPS    Y1, 32(AX)(BX*2)
+	ADDQ        $0x00000020, BX
+
+test:
+	CMPQ BX, DX
+	JL   turn
+	SFENCE
+	VZEROUPPER
+	RET
 
 // func tile1AVX512(t *byte)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
@@ -13276,8 +13474,11 @@ TEXT ·widenBF16AVX512(SB), NOSPLIT, $0-48
 turn:
 	VPMOVZXWD (CX)(BX*2), Z0
 	VPSLLD    $0x10, Z0, Z0
+	VPMOVZXWD 32(CX)(BX*2), Z1
+	VPSLLD    $0x10, Z1, Z1
 	VMOVUPS   Z0, (AX)(BX*4)
-	ADDQ      $0x00000010, BX
+	VMOVUPS   Z1, 64(AX)(BX*4)
+	ADDQ      $0x00000020, BX
 
 test:
 	CMPQ BX, DX
@@ -13299,31 +13500,10 @@ TEXT ·widenF16AVX512(SB), NOSPLIT, $0-48
 
 turn:
 	VCVTPH2PS (CX)(BX*2), Z0
+	VCVTPH2PS 32(CX)(BX*2), Z1
 	VMOVUPS   Z0, (AX)(BX*4)
-	ADDQ      $0x00000010, BX
-
-test:
-	CMPQ BX, DX
-	JL   turn
-	VZEROUPPER
-	RET
-
-// func narrowF16AVX512(dst []uint16, src []float32)
-// Requires: AVX, AVX512F
-TEXT ·narrowF16AVX512(SB), NOSPLIT, $0-48
-	MOVQ         dst_base+0(FP), AX
-	MOVQ         src_base+24(FP), CX
-	MOVQ         dst_len+8(FP), DX
-	VBROADCASTSS c00000040<>+0(SB), Z0
-	VBROADCASTSS c00000001<>+0(SB), Z0
-	VBROADCASTSS c00007fff<>+0(SB), Z0
-	XORQ         BX, BX
-	JMP          test
-
-turn:
-	VMOVUPS   (CX)(BX*4), Z0
-	VCVTPS2PH $0x00, Z0, (AX)(BX*2)
-	ADDQ      $0x00000010, BX
+	VMOVUPS   Z1, 64(AX)(BX*4)
+	ADDQ      $0x00000020, BX
 
 test:
 	CMPQ BX, DX
@@ -13344,20 +13524,130 @@ TEXT ·narrowBF16AVX512(SB), NOSPLIT, $0-48
 	JMP          test
 
 turn:
-	VMOVUPS (CX)(BX*4), Z3
-	VPSRLD  $0x10, Z3, Z4
-	VORPS   Z0, Z4, Z5
-	VANDPS  Z1, Z4, Z4
-	VPADDD  Z2, Z4, Z4
-	VPADDD  Z3, Z4, Z4
-	VPSRLD  $0x10, Z4, Z4
-	VCMPPS  $0x03, Z3, Z3, K1
-	VMOVAPS Z5, K1, Z4
-	VPMOVDW Z4, (AX)(BX*2)
-	ADDQ    $0x00000010, BX
+	VMOVUPS      (CX)(BX*4), Z3
+	VPSRLD       $0x10, Z3, Z4
+	VORPS        Z0, Z4, Z5
+	VANDPS       Z1, Z4, Z4
+	VPADDD       Z2, Z4, Z4
+	VPADDD       Z3, Z4, Z4
+	VPSRLD       $0x10, Z4, Z4
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z5, K1, Z4
+	VPMOVDW      Z4, Y4
+	VMOVUPS      64(CX)(BX*4), Z3
+	VPSRLD       $0x10, Z3, Z5
+	VORPS        Z0, Z5, Z6
+	VANDPS       Z1, Z5, Z5
+	VPADDD       Z2, Z5, Z5
+	VPADDD       Z3, Z5, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z6, K1, Z5
+	VPMOVDW      Z5, Y5
+	VINSERTF64X4 $0x01, Y5, Z4, Z4
+	VMOVUPS      Z4, (AX)(BX*2)
+	ADDQ         $0x00000020, BX
 
 test:
 	CMPQ BX, DX
 	JL   turn
+	VZEROUPPER
+	RET
+
+// func widenBF16StreamAVX512(dst []float32, src []uint16)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·widenBF16StreamAVX512(SB), NOSPLIT, $0-48
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         src_base+24(FP), CX
+	MOVQ         dst_len+8(FP), DX
+	VBROADCASTSS c00000040<>+0(SB), Z0
+	VBROADCASTSS c00000001<>+0(SB), Z0
+	VBROADCASTSS c00007fff<>+0(SB), Z0
+	XORQ         BX, BX
+	JMP          test
+
+turn:
+	VPMOVZXWD (CX)(BX*2), Z0
+	VPSLLD    $0x10, Z0, Z0
+	VPMOVZXWD 32(CX)(BX*2), Z1
+	VPSLLD    $0x10, Z1, Z1
+	VMOVNTPS  Z0, (AX)(BX*4)
+	VMOVNTPS  Z1, 64(AX)(BX*4)
+	ADDQ      $0x00000020, BX
+
+test:
+	CMPQ BX, DX
+	JL   turn
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func widenF16StreamAVX512(dst []float32, src []uint16)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·widenF16StreamAVX512(SB), NOSPLIT, $0-48
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         src_base+24(FP), CX
+	MOVQ         dst_len+8(FP), DX
+	VBROADCASTSS c00000040<>+0(SB), Z0
+	VBROADCASTSS c00000001<>+0(SB), Z0
+	VBROADCASTSS c00007fff<>+0(SB), Z0
+	XORQ         BX, BX
+	JMP          test
+
+turn:
+	VCVTPH2PS (CX)(BX*2), Z0
+	VCVTPH2PS 32(CX)(BX*2), Z1
+	VMOVNTPS  Z0, (AX)(BX*4)
+	VMOVNTPS  Z1, 64(AX)(BX*4)
+	ADDQ      $0x00000020, BX
+
+test:
+	CMPQ BX, DX
+	JL   turn
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func narrowBF16StreamAVX512(dst []uint16, src []float32)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·narrowBF16StreamAVX512(SB), NOSPLIT, $0-48
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         src_base+24(FP), CX
+	MOVQ         dst_len+8(FP), DX
+	VBROADCASTSS c00000040<>+0(SB), Z0
+	VBROADCASTSS c00000001<>+0(SB), Z1
+	VBROADCASTSS c00007fff<>+0(SB), Z2
+	XORQ         BX, BX
+	JMP          test
+
+turn:
+	VMOVUPS      (CX)(BX*4), Z3
+	VPSRLD       $0x10, Z3, Z4
+	VORPS        Z0, Z4, Z5
+	VANDPS       Z1, Z4, Z4
+	VPADDD       Z2, Z4, Z4
+	VPADDD       Z3, Z4, Z4
+	VPSRLD       $0x10, Z4, Z4
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z5, K1, Z4
+	VPMOVDW      Z4, Y4
+	VMOVUPS      64(CX)(BX*4), Z3
+	VPSRLD       $0x10, Z3, Z5
+	VORPS        Z0, Z5, Z6
+	VANDPS       Z1, Z5, Z5
+	VPADDD       Z2, Z5, Z5
+	VPADDD       Z3, Z5, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z6, K1, Z5
+	VPMOVDW      Z5, Y5
+	VINSERTF64X4 $0x01, Y5, Z4, Z4
+	VMOVNTPS     Z4, (AX)(BX*2)
+	ADDQ         $0x00000020, BX
+
+test:
+	CMPQ BX, DX
+	JL   turn
+	SFENCE
 	VZEROUPPER
 	RET

@@ -144,7 +144,13 @@ func widenBF16AVX512(dst []float32, src []uint16)
 func widenF16AVX512(dst []float32, src []uint16)
 
 //go:noescape
-func narrowF16AVX512(dst []uint16, src []float32)
+func narrowBF16AVX512(dst []uint16, src []float32)
 
 //go:noescape
-func narrowBF16AVX512(dst []uint16, src []float32)
+func widenBF16StreamAVX512(dst []float32, src []uint16)
+
+//go:noescape
+func widenF16StreamAVX512(dst []float32, src []uint16)
+
+//go:noescape
+func narrowBF16StreamAVX512(dst []uint16, src []float32)

@@ -34,8 +34,9 @@ type path struct {
 	adamw    func(p, g, m, v []float32, c adamwConst)
 	sgd      func(p, g, m []float32, c sgdConst) // m may be nil
 	squares  func(sums []float64, x []float32)   // of grains; the last may be short
-	widen    func(dst []float32, src []uint16, from device.DType)
-	narrow   func(dst []uint16, src []float32, to device.DType)
+	// widen and narrow may write past the caches where stream.
+	widen  func(dst []float32, src []uint16, from device.DType, stream bool)
+	narrow func(dst []uint16, src []float32, to device.DType, stream bool)
 
 	sum    func(x []float32) float32
 	dot    func(x, y []float32) float32

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"zeroshard/device"
 	"zeroshard/kernels/internal/f32"
 )
 
@@ -164,48 +163,4 @@ func (s set) addRows(dst, x []float32, ld, rows int) {
 		s.add(dst[:n], dst[:n], x[r*ld:][:n])
 	}
 	addRows(dst[n:], x[n:], ld, rows)
-}
-
-func (s set) widen(dst []float32, src []uint16, from device.DType) {
-	n := whole(len(dst), turn)
-	src = src[:len(dst)]
-	switch from {
-	case device.BF16:
-		if s == avx512 {
-			widenBF16AVX512(dst[:n], src)
-		} else {
-			widenBF16AVX2(dst[:n], src)
-		}
-	case device.F16:
-		if s == avx512 {
-			widenF16AVX512(dst[:n], src)
-		} else {
-			widenF16AVX2(dst[:n], src)
-		}
-	default:
-		n = 0
-	}
-	widen(dst[n:], src[n:], from)
-}
-
-func (s set) narrow(dst []uint16, src []float32, to device.DType) {
-	n := whole(len(dst), turn)
-	src = src[:len(dst)]
-	switch to {
-	case device.BF16:
-		if s == avx512 {
-			narrowBF16AVX512(dst[:n], src)
-		} else {
-			narrowBF16AVX2(dst[:n], src)
-		}
-	case device.F16:
-		if s == avx512 {
-			narrowF16AVX512(dst[:n], src)
-		} else {
-			narrowF16AVX2(dst[:n], src)
-		}
-	default:
-		n = 0
-	}
-	narrow(dst[n:], src[n:], to)
 }
