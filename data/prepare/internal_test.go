@@ -2,6 +2,7 @@ package prepare
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"io"
 	"math"
@@ -89,4 +90,42 @@ func TestRuneStart(t *testing.T) {
 			t.Errorf("byte %d: %d, %v, want %d", at, got, err, want)
 		}
 	}
+}
+
+// FuzzLines: whatever the bytes, a line is a document or an error that names it; what was written as JSONL is read as it was.
+func FuzzLines(f *testing.F) {
+	f.Add("{\"text\": \"a\"}\n\n{\"text\": \"b\\u00e9\"}")
+	f.Add("[1]\n{\"text\": null}")
+	f.Add("\xff{\"text\"")
+	f.Fuzz(func(t *testing.T, raw string) {
+		l := newLineReader("a.jsonl", "text", strings.NewReader(raw))
+		for n := 0; ; n++ {
+			if n > len(raw) {
+				t.Fatal("more documents than bytes")
+			}
+			_, err := l.next()
+			if err == io.EOF {
+				break
+			}
+			var ie *InputError
+			if errors.As(err, &ie) {
+				if ie.Line < 1 || ie.Line > 1+strings.Count(raw, "\n") {
+					t.Fatalf("line %d", ie.Line)
+				}
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := strings.ToValidUTF8(raw, "\uFFFD")
+		line, err := json.Marshal(map[string]string{"id": "x", "text": want})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l = newLineReader("b.jsonl", "text", strings.NewReader("\n"+string(line)+"\r\n"))
+		if got, err := l.next(); got != want || err != nil {
+			t.Errorf("%q came back as %q, %v", want, got, err)
+		}
+	})
 }
