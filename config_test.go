@@ -47,6 +47,7 @@ var faults = []fault{
 	{"replicas", func(c *zeroshard.Config) { c.Replicas = -1 }, zero.ErrOptions, "zero: options: replicas -1: it cannot be negative"},
 	{"threads", func(c *zeroshard.Config) { c.Threads = -1 }, zero.ErrOptions, "zero: options: threads -1: it cannot be negative"},
 	{"evaluation leaves", func(c *zeroshard.Config) { c.EvalLeaves = -1 }, zero.ErrOptions, "zero: options: evaluation leaves -1: it cannot be negative"},
+	{"texts", func(c *zeroshard.Config) { c.Texts = -1 }, zero.ErrOptions, "zero: options: texts -1: it cannot be negative"},
 	{"recompute", func(c *zeroshard.Config) { c.Recompute = -1 }, zero.ErrOptions, "zero: options: recompute -1: it cannot be negative"},
 	{"prefetch", func(c *zeroshard.Config) { c.Prefetch = -1 }, zero.ErrOptions, "zero: options: prefetch -1: it cannot be negative"},
 	{"window", func(c *zeroshard.Config) { c.Window = -1 }, zero.ErrOptions, "zero: options: window -1: it cannot be negative"},
@@ -155,7 +156,7 @@ func TestZeroValuesAreDefaults(t *testing.T) {
 	implicit := micro(t)
 	implicit.EvalLeaves = 0
 	explicit := implicit
-	explicit.Replicas, explicit.Threads, explicit.EvalLeaves = 1, 1, 1
+	explicit.Replicas, explicit.Threads, explicit.EvalLeaves, explicit.Texts = 1, 1, 1, 1
 	explicit.Optimizer, explicit.Precision = optim.DefaultAdamW(), zero.FP32
 	var programs, states []string
 	for _, c := range []zeroshard.Config{implicit, explicit} {
@@ -231,6 +232,8 @@ func TestPlanHashTellsSettingsApart(t *testing.T) {
 		"micro-batch": func(c *zeroshard.Config) { c.GlobalBatch, c.MicroBatch = 16, 2 },
 		"sequence":    func(c *zeroshard.Config) { c.Seq = 9 },
 		"evaluation":  func(c *zeroshard.Config) { c.EvalLeaves = 4 },
+		"texts":       func(c *zeroshard.Config) { c.Texts = 2 },
+		"inference":   func(c *zeroshard.Config) { c.Inference = true },
 		"recompute":   func(c *zeroshard.Config) { c.Recompute = 1 },
 		"every other": func(c *zeroshard.Config) { c.Recompute = 2 },
 		"prefetch":    func(c *zeroshard.Config) { c.Prefetch = 2 },
