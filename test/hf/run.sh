@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Checks models/gpt/hf against transformers and torch, and checkpoint/safetensors against the format's reference reader: folders that
-# they write give the same logits, loss and greedy text here, and folders written here give the same there.
+# Checks models/gpt/hf against transformers and torch, checkpoint/safetensors against the format's reference reader, and the commands
+# export, import, generate and prepare end to end: folders written there give the same logits, loss, ids and greedy text here, and folders
+# written here give the same there.
 #
 # The Python packages come from PyPI into a virtual environment outside the tree (PEERS_CACHE, shared with bench/peers: 6 GB, most of it
 # PyTorch's GPU libraries, which nothing here uses; about a minute and a half, once). Where that cannot be, the check is skipped, and says why.
@@ -34,5 +35,10 @@ else
 	fi
 fi
 cd "$root"
-ZEROSHARD_HF_PYTHON=$python PYTHONDONTWRITEBYTECODE=1 HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error \
-	go test -count=1 -v -run '^TestPython' ./models/gpt/hf ./checkpoint/safetensors
+export ZEROSHARD_HF_PYTHON=$python PYTHONDONTWRITEBYTECODE=1 HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error TQDM_DISABLE=1
+go test -count=1 -v -run '^TestPython' ./models/gpt/hf ./checkpoint/safetensors
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+CGO_ENABLED=0 go build -o "$tmp/zeroshard" ./cmd/zeroshard
+mkdir "$tmp/work"
+"$python" "$here/commands.py" "$tmp/zeroshard" "$tmp/work"

@@ -35,7 +35,7 @@ func interpreter(t *testing.T) string {
 func python(t *testing.T, script string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(interpreter(t), append([]string{filepath.Join("..", "..", "..", "test", "hf", script)}, args...)...)
-	cmd.Env = append(os.Environ(), "HF_HUB_DISABLE_PROGRESS_BARS=1", "TQDM_DISABLE=1")
+	cmd.Env = append(os.Environ(), "TQDM_DISABLE=1")
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s\n%s", script, out)
 	if err != nil {
