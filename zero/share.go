@@ -34,8 +34,8 @@ type shareOf struct {
 	sharded           bool
 }
 
-// share appends a rank's share of one state of a flat.
-func (p *Plan) share(out []Held, f *flatInfo, of shareOf) []Held {
+// part is the place of a rank's share in a flat.
+func (p *Plan) part(f *flatInfo, of shareOf) shard.Range {
 	r, axis := shard.Range{Lo: 0, Hi: f.Len}, shard.World
 	if of.sharded {
 		r, axis = p.model.layout.Shard(of.flat, p.Mesh.Coord(of.rank, shard.Shards), p.Mesh), shard.Replicate
@@ -43,11 +43,16 @@ func (p *Plan) share(out []Held, f *flatInfo, of shareOf) []Held {
 	alike := p.Mesh.Size(axis)
 	each := (r.Len()/shard.Grain + alike - 1) / alike * shard.Grain
 	lo := min(r.Lo+p.Mesh.Coord(of.rank, axis)*each, r.Hi)
+	return shard.Range{Lo: lo, Hi: min(lo+each, r.Hi)}
+}
+
+// share appends a rank's share of one state of a flat.
+func (p *Plan) share(out []Held, f *flatInfo, of shareOf) []Held {
 	buf := f.master
 	if of.state != Master {
 		buf = f.states[of.state]
 	}
-	for seg := range f.Pieces(shard.Range{Lo: lo, Hi: min(lo+each, r.Hi)}) {
+	for seg := range f.Pieces(p.part(f, of)) {
 		out = append(out, Held{Param: seg.Param.Name, State: of.state, From: seg.From, Len: seg.Range.Len(), Tier: p.Bufs[buf].Tier})
 	}
 	return out
@@ -56,12 +61,43 @@ func (p *Plan) share(out []Held, f *flatInfo, of shareOf) []Held {
 // Share is what this rank saves.
 func (e *Engine) Share() []Held { return e.train.p.Share(e.cfg.Rank) }
 
-// SaveBytes is what a rank saves, at most, and what of it rests outside files, so that a copy of it is taken before training goes on.
+// SaveBytes is what a rank saves, at most, and the most of it that rests outside files, so that a copy of it is taken before training goes
+// on. Between parameters a flat has holes, so ranks differ, and it is not the first that has the most. In large worlds the holes are counted in.
 func (pr *Program) SaveBytes() (all, copied int64) {
-	for _, h := range pr.Train.Share(0) { // the first has the most
-		all += int64(h.Len) * 4
-		if h.Tier != FileTier {
-			copied += int64(h.Len) * 4
+	p := pr.Train
+	if p.Mesh.World() > lookedAt {
+		return p.shareBound()
+	}
+	for rank := range p.Mesh.World() {
+		var a, c int64
+		for _, h := range p.Share(rank) {
+			a += int64(h.Len) * 4
+			if h.Tier != FileTier {
+				c += int64(h.Len) * 4
+			}
+		}
+		all, copied = max(all, a), max(copied, c)
+	}
+	return all, copied
+}
+
+// lookedAt is the ranks of a world up to which each is asked for its share.
+const lookedAt = 1024
+
+// shareBound is SaveBytes with the holes: the first rank's part of each flat is as long as any.
+func (p *Plan) shareBound() (all, copied int64) {
+	for i := range p.model.flats {
+		f := &p.model.flats[i]
+		add := func(of shareOf, buf int) {
+			n := int64(p.part(f, of).Len()) * 4
+			all += n
+			if p.Bufs[buf].Tier != FileTier {
+				copied += n
+			}
+		}
+		add(shareOf{i, 0, Master, f.gatherParam}, f.master)
+		for s := range f.states {
+			add(shareOf{i, 0, s, f.shardOptim}, f.states[s])
 		}
 	}
 	return all, copied
