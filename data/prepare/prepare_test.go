@@ -246,7 +246,11 @@ const (
 
 // Threads change no byte.
 func TestThreads(t *testing.T) {
-	files := map[string]string{"z.txt": strings.Repeat("A long text of many words, it's "+"1234 and…\n\n", 40_000)}
+	repeats := 40_000
+	if testing.Short() {
+		repeats = 15_000
+	}
+	files := map[string]string{"z.txt": strings.Repeat("A long text of many words, it's "+"1234 and…\n\n", repeats)}
 	for i := range 300 {
 		files[fmt.Sprintf("d/%03d.txt", i)] = strings.Repeat(fmt.Sprintf("short %d ", i), i%40)
 	}
@@ -301,12 +305,15 @@ func (e *endless) Read(b []byte) (int, error) {
 
 // Whatever the length of the input, only a few blocks of it are on their way.
 func TestBoundedMemory(t *testing.T) {
-	in := tree(t, map[string]string{"a": "first"})
+	in, limit := tree(t, map[string]string{"a": "first"}), int64(24<<20)
+	if testing.Short() {
+		limit = 8 << 20
+	}
 	for _, threads := range []int{1, 3} {
 		done := make(chan int64, 1)
 		done <- 0
 		o := options(filepath.Join(t.TempDir(), "out"), tokenizer.Bytes())
-		e := &endless{text: bytes.Repeat([]byte("some words go on "), 4000), limit: 24 << 20, encoded: func() int64 { n := <-done; done <- n; return n }}
+		e := &endless{text: bytes.Repeat([]byte("some words go on "), 4000), limit: limit, encoded: func() int64 { n := <-done; done <- n; return n }}
 		o.Threads, o.Val, o.Stdin = threads, 0.5, e
 		o.Report = func(p prepare.Progress) { <-done; done <- p.Done }
 		must(prepare.Run(t.Context(), []string{filepath.Join(in, "a"), "-"}, o))(t)

@@ -101,6 +101,9 @@ func TestKnownCount(t *testing.T) {
 	}
 	built, opened := gpt2(t)
 	for _, tok := range []tokenizer.Tokenizer{built, opened} {
+		if tok == opened && testing.Short() {
+			continue
+		}
 		ids := tok.Encode(nil, string(raw))
 		h := sha256.New()
 		for _, id := range ids {
