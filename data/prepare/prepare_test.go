@@ -287,10 +287,10 @@ func writeFile(t testing.TB, name, content string) string {
 
 // endless counts what is read of a text without end, and what was encoded of it when.
 type endless struct {
-	text       []byte
-	limit, n   int64
-	encoded    func() int64
-	ahead, max int64
+	text     []byte
+	limit, n int64
+	encoded  func() int64
+	max      int64
 }
 
 func (e *endless) Read(b []byte) (int, error) {
