@@ -10,7 +10,7 @@ import (
 
 // Sources is what each rank saves, for checkpoint.Saver and Store.Save. They may be read between calls of the cluster only.
 func (c *Cluster) Sources() []checkpoint.Source {
-	states := c.config.Optimizer.States()
+	states := c.savedStates()
 	out := make([]checkpoint.Source, len(c.ranks))
 	for r, rk := range c.ranks {
 		s := &source{engine: rk.engine, states: map[string]int{checkpoint.Weights: zero.Master}}
@@ -44,8 +44,8 @@ func (s *source) Read(p checkpoint.Piece, lo int, dst []float32) error {
 
 // Manifest is the part of a step's manifest that the cluster knows: parameters, optimizer state, who saves. The caller adds the rest.
 func (c *Cluster) Manifest(at checkpoint.Position) checkpoint.Manifest {
-	t := c.program.Train
-	return checkpoint.Manifest{Position: at, Params: c.savedParams(), States: c.config.Optimizer.States(),
+	t := c.program.Plans()[0] // all have the same strategy
+	return checkpoint.Manifest{Position: at, Params: c.savedParams(), States: c.savedStates(),
 		World: checkpoint.World{Ranks: c.config.Ranks, Replicas: c.config.Replicas, Strategy: t.Strategy.Name, Plan: c.program.SHA256()}}
 }
 
@@ -59,6 +59,14 @@ func (c *Cluster) savedParams() (list []checkpoint.Param) {
 	return list
 }
 
+// savedStates is the optimizer's state, of which a cluster for inference has none.
+func (c *Cluster) savedStates() []string {
+	if c.config.Inference {
+		return nil
+	}
+	return c.config.Optimizer.States()
+}
+
 // Restore sets the whole state, parameters and the optimizer's, from a saved step, whoever saved it: each rank reads what rests on it.
 // The error wraps checkpoint.ErrMismatch, and nothing is changed, where the step is of another model or optimizer. Another error (a damaged
 // file) ends the cluster. It is collective.
@@ -66,7 +74,10 @@ func (c *Cluster) Restore(ctx context.Context, s *checkpoint.Saved) error {
 	if err := c.ready(ctx, "Restore"); err != nil {
 		return err
 	}
-	states := c.config.Optimizer.States()
+	if c.config.Inference {
+		return fmt.Errorf("%w: the cluster was made for inference and holds parameters alone: Load them (checkpoint.Saved.Read)", zero.ErrOptions)
+	}
+	states := c.savedStates()
 	if err := s.Manifest.Fits(c.savedParams(), states); err != nil {
 		return err
 	}

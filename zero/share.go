@@ -64,7 +64,7 @@ func (e *Engine) Share() []Held { return e.train.p.Share(e.cfg.Rank) }
 // SaveBytes is what a rank saves, at most, and the most of it that rests outside files, so that a copy of it is taken before training goes
 // on. Between parameters a flat has holes, so ranks differ, and it is not the first that has the most. In large worlds the holes are counted in.
 func (pr *Program) SaveBytes() (all, copied int64) {
-	p := pr.Train
+	p := pr.first()
 	if p.Mesh.World() > lookedAt {
 		return p.shareBound()
 	}
