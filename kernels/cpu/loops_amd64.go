@@ -51,13 +51,49 @@ func tile5AVX2(t *tileArgs)
 func tile6AVX2(t *tileArgs)
 
 //go:noescape
+func slim1AVX2(t *tileArgs)
+
+//go:noescape
+func slim2AVX2(t *tileArgs)
+
+//go:noescape
+func slim3AVX2(t *tileArgs)
+
+//go:noescape
+func slim4AVX2(t *tileArgs)
+
+//go:noescape
+func slim5AVX2(t *tileArgs)
+
+//go:noescape
+func slim6AVX2(t *tileArgs)
+
+//go:noescape
+func slim7AVX2(t *tileArgs)
+
+//go:noescape
+func slim8AVX2(t *tileArgs)
+
+//go:noescape
+func slim9AVX2(t *tileArgs)
+
+//go:noescape
+func slim10AVX2(t *tileArgs)
+
+//go:noescape
+func slim11AVX2(t *tileArgs)
+
+//go:noescape
+func slim12AVX2(t *tileArgs)
+
+//go:noescape
 func packRowsAVX2(dst, src *float32, ld, k uintptr)
 
 //go:noescape
 func packRowsWideAVX2(dst, src *float32, ld, k, panel uintptr)
 
 //go:noescape
-func packColumnsAVX2(dst, src *float32, ld, k uintptr)
+func packColumnsAVX2(dst, src *float32, ld, k, step uintptr)
 
 //go:noescape
 func packAAVX2(dst, src *float32, ld, k uintptr)

@@ -45,7 +45,7 @@ func packRowsAVX512(dst, src *float32, ld, k uintptr)
 func packRowsWideAVX512(dst, src *float32, ld, k, panel uintptr)
 
 //go:noescape
-func packColumnsAVX512(dst, src *float32, ld, k uintptr)
+func packColumnsAVX512(dst, src *float32, ld, k, step uintptr)
 
 //go:noescape
 func packAAVX512(dst, src *float32, ld, k uintptr)

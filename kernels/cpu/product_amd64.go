@@ -9,7 +9,8 @@ import "unsafe"
 // the next, so that it is in the third level when they go on.
 type tiling struct {
 	set
-	rows, columns int // of a tile
+	rows, columns int  // of a tile
+	slim          bool // a vector of AVX2 wide
 }
 
 const (
@@ -26,9 +27,9 @@ const _ = uint(packFloats - blockB - blockM*blockK - slack) // must not be negat
 // tiles are those that asm writes for s.
 func (s set) tiles() *tiling {
 	if s == avx512 {
-		return &tiling{s, 12, 32}
+		return &tiling{s, 12, 32, false}
 	}
-	return &tiling{s, 6, 16}
+	return &tiling{s, 6, 16, false}
 }
 
 // multiply packs what tiles could not read at full speed: panels of B, unless few rows would use them, and A where enough
@@ -42,8 +43,8 @@ func (g *tiling) multiply(p product, pack []float32) {
 		return
 	}
 	p.check()
-	if g.flips(&p, pack) {
-		g.flipped(&p, pack)
+	if f := flatTiles(p.m); f.flips(&p, pack) {
+		f.flipped(&p, pack)
 		return
 	}
 	rows, columns := evenly(p.m, blockM, g.rows), p.n
@@ -158,7 +159,7 @@ func (g *tiling) packPanel(p *product, dst []float32) {
 		clear(dst)
 	}
 	if p.b.col == 1 {
-		if p.n == g.columns {
+		if p.n == g.columns && !g.slim {
 			g.packRows(&dst[0], &p.b.x[0], 4*uintptr(p.b.row), uintptr(p.k))
 			return
 		}
@@ -170,7 +171,7 @@ func (g *tiling) packPanel(p *product, dst []float32) {
 	j, width := 0, g.width()
 	whole := whole(p.k, width)
 	for ; j+width <= p.n && whole > 0; j += width {
-		g.packColumns(&dst[j], &p.b.x[j*p.b.col], 4*uintptr(p.b.col), uintptr(whole))
+		g.packColumns(&dst[j], &p.b.x[j*p.b.col], 4*uintptr(p.b.col), uintptr(whole), 4*uintptr(g.columns))
 		for i := j; i < j+width && whole < p.k; i++ {
 			scatter(dst[whole*g.columns+i:], p.b.x[i*p.b.col+whole:i*p.b.col+p.k], g.columns)
 		}

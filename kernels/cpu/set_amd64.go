@@ -32,11 +32,11 @@ func (s set) packRowsWide(dst, src *float32, ld, k, panel uintptr) {
 	}
 }
 
-func (s set) packColumns(dst, src *float32, ld, k uintptr) {
+func (s set) packColumns(dst, src *float32, ld, k, step uintptr) {
 	if s == avx512 {
-		packColumnsAVX512(dst, src, ld, k)
+		packColumnsAVX512(dst, src, ld, k, step)
 	} else {
-		packColumnsAVX2(dst, src, ld, k)
+		packColumnsAVX2(dst, src, ld, k, step)
 	}
 }
 
@@ -57,10 +57,13 @@ func (s set) packARows(dst, src *float32, ld, k uintptr) {
 }
 
 // tile computes so many rows.
-func (s set) tile(t *tileArgs, rows int) {
-	if s == avx512 {
+func (g *tiling) tile(t *tileArgs, rows int) {
+	switch {
+	case g.slim:
+		slimAVX2(t, rows)
+	case g.set == avx512:
 		tileAVX512(t, rows)
-	} else {
+	default:
 		tileAVX2(t, rows)
 	}
 }
@@ -108,5 +111,34 @@ func tileAVX512(t *tileArgs, rows int) {
 		tile11AVX512(t)
 	case 12:
 		tile12AVX512(t)
+	}
+}
+
+func slimAVX2(t *tileArgs, rows int) {
+	switch rows {
+	case 1:
+		slim1AVX2(t)
+	case 2:
+		slim2AVX2(t)
+	case 3:
+		slim3AVX2(t)
+	case 4:
+		slim4AVX2(t)
+	case 5:
+		slim5AVX2(t)
+	case 6:
+		slim6AVX2(t)
+	case 7:
+		slim7AVX2(t)
+	case 8:
+		slim8AVX2(t)
+	case 9:
+		slim9AVX2(t)
+	case 10:
+		slim10AVX2(t)
+	case 11:
+		slim11AVX2(t)
+	case 12:
+		slim12AVX2(t)
 	}
 }

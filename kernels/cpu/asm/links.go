@@ -74,7 +74,7 @@ func (l *linker) rows(from, to int) {
 func (l *aTile) multiply() {
 	const unroll = 4
 	n, late := len(l.acc), 0
-	if n == set.rows {
+	if l.ahead {
 		late = unroll * n
 	}
 	k := l.newLinker()

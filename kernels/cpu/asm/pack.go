@@ -49,13 +49,16 @@ func packRows(name, sig string, panels int) {
 	ret()
 }
 
-// packColumns transposes as many rows of src as a vector is wide, ld apart, k (a multiple of that) floats each, into a part of a panel:
-// dst[p·columns + j] = src[j][p].
+// packColumns transposes as many rows of src as a vector is wide, ld apart, k (a multiple of that) floats each, into a part of a panel with
+// rows of step bytes: dst[p·step/4 + j] = src[j][p].
 func packColumns() {
-	text("packColumns", "func(dst, src *float32, ld, k uintptr)")
+	text("packColumns", "func(dst, src *float32, ld, k, step uintptr)")
 	t := newTransposer(width)
-	panel := 4 * width * set.vectors
-	t.turns(func(p int) Mem { return Mem{Base: t.dst, Disp: panel * p} }, panel*width)
+	step := Load(Param("step"), GP64())
+	t.turns(func(v vec) {
+		VMOVUPS(v, Mem{Base: t.dst})
+		ADDQ(step, t.dst)
+	})
 }
 
 // packARows transposes a tile's rows of src, ld apart, k (a multiple of a vector's width) floats each: dst[p·rows + i] = src[i][p]. Each
@@ -63,7 +66,10 @@ func packColumns() {
 func packARows() {
 	text("packARows", "func(dst, src *float32, ld, k uintptr)")
 	t := newTransposer(set.rows)
-	t.turns(func(p int) Mem { return Mem{Base: t.dst, Disp: 4 * set.rows * p} }, 4*set.rows*width)
+	t.turns(func(v vec) {
+		VMOVUPS(v, Mem{Base: t.dst})
+		ADDQ(U8(4*set.rows), t.dst)
+	})
 }
 
 // transposer reads blocks of rows, a vector long.
@@ -98,8 +104,8 @@ func (t *transposer) row(i int) Mem {
 	return m
 }
 
-// turns transposes block after block; column p of one goes to the vector at to(p), and dst moves by bytes.
-func (t *transposer) turns(to func(p int) Mem, bytes int) {
+// turns transposes block after block; put gets column after column.
+func (t *transposer) turns(put func(v vec)) {
 	Label("turn")
 	v := make([]vec, width)
 	for i := range v {
@@ -110,13 +116,12 @@ func (t *transposer) turns(to func(p int) Mem, bytes int) {
 		v[i] = vector()
 		VMOVUPS(t.row(i), v[i])
 	}
-	for p, c := range transpose(v) {
-		VMOVUPS(c, to(p))
+	for _, c := range transpose(v) {
+		put(c)
 	}
 	for _, s := range t.src {
 		ADDQ(U8(4*width), s)
 	}
-	ADDQ(U32(uint32(bytes)), t.dst)
 	SUBQ(U8(width), t.k)
 	JNZ(LabelRef("turn"))
 	ret()

@@ -46,9 +46,15 @@ func tiles() {
 		}
 	}
 	for rows := 1; rows <= set.rows; rows++ {
-		newTile(rows).write()
+		newTile("tile", rows, set.vectors).write()
+	}
+	for rows := 1; rows <= slimRows && !wide; rows++ {
+		newTile("slim", rows, 1).write()
 	}
 }
+
+// slimRows is the largest number of rows of tiles of one vector.
+const slimRows = 12
 
 // aTile is one loop.
 type aTile struct {
@@ -56,13 +62,15 @@ type aTile struct {
 	acc  [][]vec
 	b    []vec // where masks are, outside the loop over k, of narrow vectors
 	mask []Op
+	// ahead is whether C may be far away: more rows follow.
+	ahead bool
 }
 
-func newTile(rows int) *aTile {
-	text(fmt.Sprintf("tile%d", rows), "func(t *byte)")
-	l := &aTile{t: Load(Param("t"), GP64()), acc: make([][]vec, rows), b: vectorOf(set.vectors)}
+func newTile(name string, rows, vectors int) *aTile {
+	text(fmt.Sprintf("%s%d", name, rows), "func(t *byte)")
+	l := &aTile{t: Load(Param("t"), GP64()), acc: make([][]vec, rows), b: vectorOf(vectors), ahead: name == "tile" && rows == set.rows}
 	for i := range l.acc {
-		l.acc[i] = vectorOf(set.vectors)
+		l.acc[i] = vectorOf(vectors)
 	}
 	return l
 }
@@ -109,7 +117,7 @@ func (l *aTile) makeMasks() {
 	ones := GP64()
 	MOVQ(I32(-1), ones)
 	BZHIQ(l.load(argColumns), ones, ones)
-	for range set.vectors {
+	for range l.b {
 		k := K()
 		KMOVW(ones.As32(), k)
 		SHRQ(U8(16), ones)
@@ -132,7 +140,7 @@ func (l *aTile) loadMasks() {
 	}
 }
 
-func (l *aTile) columns() int { return set.vectors * width }
+func (l *aTile) columns() int { return len(l.b) * width }
 
 // rowsOf calls body for each vector of each row from p on, rows step apart.
 func (l *aTile) rowsOf(p, step Register, body func(m Mem, i, v int)) {
