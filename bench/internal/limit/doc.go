@@ -3,5 +3,5 @@
 //
 //  1. The loops share no code with the kernels that they are held against.
 //  2. Where there is no loop for the machine's vector unit, plain Go runs, and Name says so: what it reaches is no limit.
-//  3. There is no AVX-512 loop. On a CPU with AVX-512 a kernel can reach more than this package's peak.
+//  3. Multiply-adds have an AVX-512 loop. Memory has none: vectors of 256 bits keep up with it.
 package limit

@@ -1,6 +1,6 @@
 package limit
 
-// Flops is what one turn of FMA computes: 12 independent chains of vectors of 8, as many as two units of latency 4 or 5 need, and
+// Flops is what one turn of FMA computes, or half a turn with AVX-512: 12 independent chains of vectors of 8, as many as two units of latency 4 or 5 need, and
 // two operations for each element.
 const Flops = 12 * 8 * 2
 

@@ -14,6 +14,18 @@ func TestFMAAVX2Counts(t *testing.T) {
 	}
 }
 
+// A turn of wide vectors has as many chains, of 16 lanes.
+func TestFMAAVX512Counts(t *testing.T) {
+	if !wideVectors() {
+		t.Skip("this CPU has no AVX-512")
+	}
+	for _, turns := range []int{0, 1, 7} {
+		if got, want := fmaAVX512(turns, 0.5), float32(turns*Flops/16)/4; got != want {
+			t.Errorf("%d turns sum to %v, want %v", turns, got, want)
+		}
+	}
+}
+
 func BenchmarkFMA(b *testing.B) {
 	for b.Loop() {
 		FMA(1 << 16)

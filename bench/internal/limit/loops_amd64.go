@@ -9,6 +9,9 @@ import (
 //go:noescape
 func fmaAVX2(turns int, x float32) float32
 
+//go:noescape
+func fmaAVX512(turns int, x float32) float32
+
 // dst must be aligned to 32 bytes where streaming, n a multiple of block.
 //
 //go:noescape
@@ -22,9 +25,14 @@ func streamAVX2(dst, src unsafe.Pointer, n int)
 
 func vectors() bool { return cpu.X86.HasAVX2 && cpu.X86.HasFMA }
 
-// Name says which loops run.
+func wideVectors() bool { return cpu.X86.HasAVX512F }
+
+// Name says which loop of multiply-adds runs.
 func Name() string {
-	if vectors() {
+	switch {
+	case wideVectors():
+		return "avx512"
+	case vectors():
 		return "avx2"
 	}
 	return portableName
@@ -37,10 +45,15 @@ func FMA(turns int) {
 		return
 	}
 	const most = 1 << 16 // some 100 µs
-	for ; turns > most; turns -= most {
-		fmaAVX2(most, 0.5)
+	for turns > 0 {
+		n := min(turns, most)
+		turns -= n
+		if wideVectors() {
+			fmaAVX512(n/2, 0.5) // a turn of it is two
+			n %= 2
+		}
+		fmaAVX2(n, 0.5)
 	}
-	fmaAVX2(turns, 0.5)
 }
 
 // Add is dst += src, of equal lengths.
