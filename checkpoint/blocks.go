@@ -25,7 +25,8 @@ type blocks struct {
 	files []*blockFile
 	mu    sync.Mutex
 	kept  map[blockKey]*block
-	clock int64 // of use
+	clock int64          // of use
+	going sync.WaitGroup // fetches ahead
 }
 
 type blockFile struct {
@@ -60,6 +61,7 @@ func openBlocks(fs FS, dir string, entries []Entry) (b *blocks, err error) {
 }
 
 func (b *blocks) close() error {
+	b.going.Wait()
 	var errs []error
 	for _, f := range b.files {
 		errs = append(errs, f.f.Close())
@@ -67,12 +69,13 @@ func (b *blocks) close() error {
 	return errors.Join(errs...)
 }
 
-// file is file i as one that can be read at any place.
-func (b *blocks) file(i int) io.ReaderAt { return &blockReader{b, i} }
+// file is file i as one that can be read at any place. What is fetched ahead ends at byte end.
+func (b *blocks) file(i int, end int64) io.ReaderAt { return &blockReader{b, i, end} }
 
 type blockReader struct {
 	*blocks
-	i int
+	i   int
+	end int64
 }
 
 // ReadAt reads through the checked blocks. The error of a bad block is a *CorruptError.
@@ -83,7 +86,7 @@ func (r *blockReader) ReadAt(p []byte, off int64) (n int, err error) {
 	}
 	for n < len(p) && off < f.Bytes {
 		k := off / f.Block
-		data, err := r.block(r.i, k)
+		data, err := r.block(r.i, k, r.end)
 		if err != nil {
 			return n, err
 		}
@@ -96,16 +99,17 @@ func (r *blockReader) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// block returns a checked block: from those that are kept, or from the disk, for which several goroutines wait together.
-func (b *blocks) block(file int, k int64) ([]byte, error) {
+// block returns a checked block: from those that are kept, or from the disk, for which several goroutines wait together. Blocks ahead are fetched up
+// to byte end.
+func (b *blocks) block(file int, k, end int64) ([]byte, error) {
 	key := blockKey{int64(file), k}
 	f := b.files[file]
 	b.mu.Lock()
 	e, _ := b.keep(key)
 	if _, sequential := b.kept[blockKey{key.file, k - 1}]; sequential {
-		for next := k + 1; next <= k+ahead && next < int64(len(f.Sums)); next++ {
+		for next := k + 1; next <= k+ahead && next*f.Block < end; next++ {
 			if n, fresh := b.keep(blockKey{key.file, next}); fresh {
-				go n.load(f, next)
+				b.going.Go(func() { n.load(f, next) })
 			}
 		}
 	}

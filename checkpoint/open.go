@@ -87,7 +87,7 @@ func (s *Saved) Dir() string { return s.dir }
 // scan adds the tensors of a file to the index.
 func (s *Saved) scan(i int) error {
 	f := s.blocks.files[i]
-	st, err := safetensors.NewReader(s.blocks.file(i), f.Bytes, f.path)
+	st, err := safetensors.NewReader(s.blocks.file(i, 0), f.Bytes, f.path)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (s *Saved) find(parts []part, lo int) int {
 
 func (s *Saved) readPart(p part, lo int, dst []float32) error {
 	raw := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(dst))), 4*len(dst))
-	if _, err := s.blocks.file(p.file).ReadAt(raw, p.off+4*int64(lo)); err != nil {
+	if _, err := s.blocks.file(p.file, p.off+4*int64(p.len)).ReadAt(raw, p.off+4*int64(lo)); err != nil {
 		return err
 	}
 	if !littleEndian {
