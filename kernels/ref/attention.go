@@ -6,6 +6,7 @@ import (
 	"zeroshard/device"
 	"zeroshard/kernels"
 	"zeroshard/kernels/internal/f32"
+	"zeroshard/prng"
 )
 
 // head is one head of one sequence: views into buffers (B·T, 3·Heads·Dim) and (B·T, Heads·Dim).
@@ -32,6 +33,17 @@ func (a head) scale() float32 { return float32(1 / math.Sqrt(float64(a.Dim))) }
 // parts of a row of QKV.
 const query, key, value = 0, 1, 2
 
+// vectors are keys or values of a head: element i of that at place t is x[t·place + i·element].
+type vectors struct {
+	x              []float32
+	place, element int
+}
+
+func (a head) vectors(part int) vectors {
+	width := a.Heads * a.Dim
+	return vectors{a.QKV.Float32s()[(a.b*a.Seq*3+part)*width+a.h*a.Dim:], 3 * width, 1}
+}
+
 // Attention: each query on its own, softmax over blocks of keys.
 func (k *Kernels) Attention(_ device.Stream, a kernels.Attention) {
 	lse := a.LSE.Float32s()
@@ -39,7 +51,8 @@ func (k *Kernels) Attention(_ device.Stream, a kernels.Attention) {
 		for h := range a.Heads {
 			hd := head{&a, b, h}
 			for t := range a.Seq {
-				l := k.attend(hd, t)
+				l := k.attend(look{hd.in(a.QKV.Float32s(), t, query), hd.out(a.Out.Float32s(), t), hd.vectors(key), hd.vectors(value), t + 1, hd.row(t) * a.Seq},
+					a.Drop, a.Key)
 				if len(lse) > 0 {
 					lse[hd.row(t)] = l
 				}
@@ -48,18 +61,29 @@ func (k *Kernels) Attention(_ device.Stream, a kernels.Attention) {
 	}
 }
 
-// attend writes the output of query t and returns its log-sum-exp. When a block raises the maximum, what was summed under the
+// look is a query that looks at the first n places.
+type look struct {
+	q, out       []float32
+	keys, values vectors
+	n            int
+	number       int // of the first of its dropout numbers
+}
+
+// attend writes the output of a query and returns its log-sum-exp. When a block raises the maximum, what was summed under the
 // old one shrinks by exp(old − new).
-func (k *Kernels) attend(a head, t int) float32 {
-	qkv, out := a.QKV.Float32s(), a.out(a.Out.Float32s(), t)
-	q, scale := a.in(qkv, t, query), a.scale()
+func (k *Kernels) attend(l look, drop float32, key prng.Key) float32 {
+	scale := float32(1 / math.Sqrt(float64(len(l.q))))
 	m, sum := float32(math.Inf(-1)), float32(0)
-	clear(out)
+	clear(l.out)
 	var block [f32.KeyBlock]float32
-	for lo := 0; lo <= t; lo += f32.KeyBlock {
-		p := block[:min(f32.KeyBlock, t+1-lo)]
+	for lo := 0; lo < l.n; lo += f32.KeyBlock {
+		p := block[:min(f32.KeyBlock, l.n-lo)]
 		for j := range p {
-			p[j] = float32(k.dot(q, a.in(qkv, lo+j, key)) * scale)
+			var acc float32
+			for i := range l.q {
+				acc = k.mulAdd(acc, l.q[i], l.keys.x[(lo+j)*l.keys.place+i*l.keys.element])
+			}
+			p[j] = float32(acc * scale)
 		}
 		next := max(m, f32.Max(p))
 		shrink := f32.Exp(m - next)
@@ -68,19 +92,21 @@ func (k *Kernels) attend(a head, t int) float32 {
 		}
 		sum = float32(sum*shrink) + f32.Sum(p)
 		m = next
-		for d := range out {
-			out[d] = float32(out[d] * shrink)
+		for d := range l.out {
+			l.out[d] = float32(l.out[d] * shrink)
 		}
 		for j := range p {
-			if a.Drop > 0 {
-				p[j] = float32(p[j] * keep(a.Key, uint64(a.row(t))*uint64(a.Seq)+uint64(lo+j), a.Drop))
+			if drop > 0 {
+				p[j] = float32(p[j] * keep(key, uint64(l.number+lo+j), drop))
 			}
-			k.axpy(out, p[j], a.in(qkv, lo+j, value))
+			for i := range l.out {
+				l.out[i] = k.mulAdd(l.out[i], p[j], l.values.x[(lo+j)*l.values.place+i*l.values.element])
+			}
 		}
 	}
 	r := 1 / sum
-	for d := range out {
-		out[d] = float32(out[d] * r)
+	for d := range l.out {
+		l.out[d] = float32(l.out[d] * r)
 	}
 	return m + float32(f32.Log(float64(sum)))
 }

@@ -3,6 +3,7 @@ package ref
 import (
 	"zeroshard/device"
 	"zeroshard/kernels"
+	"zeroshard/prng"
 )
 
 // EmbedNext: Embed with positions that start where the texts have come to.
@@ -27,44 +28,33 @@ func (*Kernels) EmbedNext(_ device.Stream, e kernels.EmbedNext) {
 	}
 }
 
-// AttentionNext puts the rows' keys and values in the cache, then lays out each head's text again and takes the last rows of Attention over it.
+// AttentionNext puts the rows' keys and values in the cache, then lets each query look at it.
 func (k *Kernels) AttentionNext(_ device.Stream, a kernels.AttentionNext) {
+	rows := kernels.Attention{QKV: a.QKV, Batch: a.Batch, Seq: a.Seq, Heads: a.Heads, Dim: a.Dim}
+	cache, size, spans := a.Cache.Float32s(), a.Dim*a.Room, a.Spans.Int32s()
 	for b := range a.Batch {
+		at, n := int(spans[2*b]), int(spans[2*b+1])
 		for h := range a.Heads {
-			k.next(&a, b, h)
+			hd, i := head{&rows, b, h}, b*a.Heads+h
+			keys := vectors{cache[i*size:][:size], 1, a.Room}
+			values := vectors{cache[(a.Batch*a.Heads+i)*size:][:size], a.Dim, 1}
+			for t := range n {
+				keys.put(at+t, hd.in(a.QKV.Float32s(), t, key))
+				values.put(at+t, hd.in(a.QKV.Float32s(), t, value))
+			}
+			for t := range a.Seq {
+				if out := hd.out(a.Out.Float32s(), t); t < n {
+					k.attend(look{hd.in(a.QKV.Float32s(), t, query), out, keys, values, at + t + 1, 0}, 0, prng.Key{})
+				} else {
+					clear(out)
+				}
+			}
 		}
 	}
 }
 
-func (k *Kernels) next(a *kernels.AttentionNext, b, h int) {
-	d, room, spans := a.Dim, a.Room, a.Spans.Int32s()
-	at, n := int(spans[2*b]), int(spans[2*b+1])
-	rows := kernels.Attention{Batch: a.Batch, Seq: a.Seq, Heads: a.Heads, Dim: d}
-	hd, qkv, out := head{&rows, b, h}, a.QKV.Float32s(), a.Out.Float32s()
-
-	cache, size := a.Cache.Float32s(), d*room
-	keys, values := cache[(b*a.Heads+h)*size:][:size], cache[(a.Batch*a.Heads+b*a.Heads+h)*size:][:size]
-	for i := range n {
-		for j := range d {
-			keys[j*room+at+i] = hd.in(qkv, i, key)[j]
-			values[(at+i)*d+j] = hd.in(qkv, i, value)[j]
-		}
-	}
-	text := make([]float32, (at+n)*3*d) // q, k, v of one head
-	for t := range at + n {
-		for j := range d {
-			text[t*3*d+d+j], text[t*3*d+2*d+j] = keys[j*room+t], values[t*d+j]
-		}
-	}
-	for i := range n {
-		copy(text[(at+i)*3*d:][:d], hd.in(qkv, i, query))
-	}
-	whole := make([]float32, (at+n)*d)
-	k.Attention(nil, kernels.Attention{Out: device.Host(whole), QKV: device.Host(text), Batch: 1, Seq: at + n, Heads: 1, Dim: d})
-	for i := range a.Seq {
-		clear(hd.out(out, i))
-		if i < n {
-			copy(hd.out(out, i), whole[(at+i)*d:])
-		}
+func (v vectors) put(place int, x []float32) {
+	for i := range x {
+		v.x[place*v.place+i*v.element] = x[i]
 	}
 }
