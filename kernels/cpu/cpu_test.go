@@ -3,7 +3,9 @@ package cpu_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,14 +16,6 @@ import (
 	"zeroshard/kernels/ref"
 )
 
-// truth is what a path must equal.
-func truth(path string) *ref.Kernels {
-	if path == "portable" {
-		return ref.New()
-	}
-	return ref.NewFused()
-}
-
 func newPath(t *testing.T, pool kernels.Pool, path string) *cpu.Kernels {
 	k, err := cpu.NewPath(pool, path)
 	if err != nil {
@@ -30,11 +24,25 @@ func newPath(t *testing.T, pool kernels.Pool, path string) *cpu.Kernels {
 	return k
 }
 
-func TestConformance(t *testing.T) {
+// families are the paths that must agree, with the truth that they must equal.
+func families(t *testing.T) map[*ref.Kernels]map[string]func(kernels.Pool) kerneltest.Kernels {
+	once, twice := ref.NewFused(), ref.New()
+	all := map[*ref.Kernels]map[string]func(kernels.Pool) kerneltest.Kernels{once: {}, twice: {}}
 	for _, path := range cpu.Paths() {
-		t.Run(path, func(t *testing.T) {
-			kerneltest.Run(t, func(p kernels.Pool) kerneltest.Kernels { return newPath(t, p, path) }, truth(path))
-		})
+		want := once
+		if path == "portable" {
+			want = twice
+		}
+		all[want][path] = func(p kernels.Pool) kerneltest.Kernels { return newPath(t, p, path) }
+	}
+	return all
+}
+
+func TestConformance(t *testing.T) {
+	for want, paths := range families(t) {
+		if len(paths) > 0 {
+			t.Run(strings.Join(slices.Sorted(maps.Keys(paths)), "+"), func(t *testing.T) { kerneltest.RunAll(t, paths, want) })
+		}
 	}
 }
 
@@ -44,26 +52,14 @@ func TestGradients(t *testing.T) {
 	}
 }
 
-// All paths whose products are fused give the same bits, and so does any number of threads.
+// At random shapes too, paths whose products are fused give the same bits, and so does any number of threads.
 func TestPathsAgree(t *testing.T) {
-	same := map[*ref.Kernels]map[string]func(kernels.Pool) kerneltest.Kernels{}
-	twice, once := ref.New(), ref.NewFused()
-	for _, path := range cpu.Paths() {
-		want := once
-		if path == "portable" {
-			want = twice
-		}
-		if same[want] == nil {
-			same[want] = map[string]func(kernels.Pool) kerneltest.Kernels{}
-		}
-		same[want][path] = func(p kernels.Pool) kerneltest.Kernels { return newPath(t, p, path) }
-	}
 	seed, rounds := uint64(time.Now().UnixNano()), 2
 	if testing.Short() {
 		rounds = 1
 	}
 	t.Logf("seed %d", seed)
-	for want, paths := range same {
+	for want, paths := range families(t) {
 		for _, s := range []uint64{1, seed} {
 			kerneltest.Random(t, paths, want, s, rounds)
 		}

@@ -7,8 +7,8 @@ import (
 	"zeroshard/kernels"
 )
 
-// Random is Run with every kernel at shapes drawn from seed, rounds times. Sizes are often odd, and often one off a multiple of what
-// vectors and tiles take. Several backends may be held to the same bits: newKernels has the names that failures tell.
+// Random is RunAll with every kernel at shapes drawn from seed, rounds times. Sizes are often odd, and often one off a multiple of what
+// vectors and tiles take.
 func Random(t *testing.T, newKernels map[string]func(kernels.Pool) Kernels, want Kernels, seed uint64, rounds int) {
 	var backends []backend
 	for name, f := range newKernels {

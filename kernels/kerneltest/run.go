@@ -31,7 +31,17 @@ type backend struct {
 
 // Run holds a backend to want's bits. A backend must work on a nil pool (one thread).
 func Run(t *testing.T, newKernels func(kernels.Pool) Kernels, want Kernels) {
-	backends := []backend{{"1 thread", newKernels(nil), false}, {"2 threads", newKernels(pool(2)), true}, {"3 threads", newKernels(pool(3)), false}}
+	RunAll(t, map[string]func(kernels.Pool) Kernels{"backend": newKernels}, want)
+}
+
+// RunAll is Run for several backends, by name, which must agree.
+func RunAll(t *testing.T, newKernels map[string]func(kernels.Pool) Kernels, want Kernels) {
+	var backends []backend
+	for name, f := range newKernels {
+		backends = append(backends, backend{name + ", 1 thread", f(nil), false}, backend{name + ", 2 threads", f(pool(2)), true},
+			backend{name + ", 3 threads", f(pool(3)), false})
+		t.Run("no allocation/"+name, func(t *testing.T) { noAllocation(t, f) })
+	}
 	for _, c := range append(vectorTests(), netTests()...) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, fault := range c.faults(backends, want) {
@@ -39,7 +49,6 @@ func Run(t *testing.T, newKernels func(kernels.Pool) Kernels, want Kernels) {
 			}
 		})
 	}
-	t.Run("no allocation", func(t *testing.T) { noAllocation(t, newKernels) })
 }
 
 // faults says where backends differ from want.
