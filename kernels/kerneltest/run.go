@@ -123,7 +123,11 @@ func noAllocation(t *testing.T, newKernels func(kernels.Pool) Kernels) {
 		m := newMem(seed(c.name), numbers, false)
 		call := c.call(m)
 		for _, k := range []Kernels{one, three} {
-			if n := testing.AllocsPerRun(1, func() { call(k) }); n != 0 {
+			n := 1.0
+			for try := 0; n != 0 && try < 3; try++ { // the runtime's own allocations count too, but do not come back
+				n = testing.AllocsPerRun(1, func() { call(k) })
+			}
+			if n != 0 {
 				t.Errorf("%s allocates %v times", c.name, n)
 			}
 		}
