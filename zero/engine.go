@@ -53,7 +53,7 @@ type Engine struct {
 	cfg     Config
 	mem     arenas
 	streams [lanes]device.Stream
-	train   *exec // the program's first plan, which is of training where there is one
+	first   *exec // the program's first plan, which is of training where there is one
 	eval    *exec
 	logits  *exec
 	next    *exec // nil where the model is no models.Decoder
@@ -90,8 +90,8 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 		e.streams[l] = s
 	}
 	e.eval, e.logits = newExec(e, pr.Eval), newExec(e, pr.Logits)
-	if e.train = e.eval; pr.Train != nil {
-		e.train = newExec(e, pr.Train)
+	if e.first = e.eval; pr.Train != nil {
+		e.first = newExec(e, pr.Train)
 	}
 	if pr.Next != nil {
 		e.next = newExec(e, pr.Next)
@@ -172,7 +172,7 @@ func (e *Engine) Rank() int { return e.cfg.Rank }
 // Step trains on one global batch. micro holds this rank's leaves by slot (Plan.Leaves); entries of slots without a leaf are not
 // looked at. All ranks must call it with the same h.
 func (e *Engine) Step(ctx context.Context, micro []Batch, h optim.Hyper) (Stats, error) {
-	x := e.train
+	x := e.first
 	if e.cfg.Program.Train == nil {
 		return Stats{}, fmt.Errorf("%w: the engine was made for inference and cannot train", ErrOptions)
 	}

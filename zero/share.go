@@ -59,7 +59,7 @@ func (p *Plan) share(out []Held, f *flatInfo, of shareOf) []Held {
 }
 
 // Share is what this rank saves.
-func (e *Engine) Share() []Held { return e.train.p.Share(e.cfg.Rank) }
+func (e *Engine) Share() []Held { return e.first.p.Share(e.cfg.Rank) }
 
 // SaveBytes is what a rank saves, at most, and the most of it that rests outside files, so that a copy of it is taken before training goes
 // on. Between parameters a flat has holes, so ranks differ, and it is not the first that has the most. In large worlds the holes are counted in.
@@ -121,10 +121,10 @@ func (e *Engine) ReadHere(name string, state, from int, dst []float32) error {
 		found = true
 		lo += from - first
 		ref := Ref{Buf: at.buf, Part: shard.Range{Lo: lo, Hi: lo + len(dst)}}
-		if e.train.p.Bufs[at.buf].Tier == "" {
-			return e.copy(device.Host(dst), e.train.buffer(ref))
+		if e.first.p.Bufs[at.buf].Tier == "" {
+			return e.copy(device.Host(dst), e.first.buffer(ref))
 		}
-		t, k, off := e.train.rest(ref)
+		t, k, off := e.first.rest(ref)
 		return t.Get(context.Background(), e.streams[Copy], k, off, device.Host(dst))
 	})
 	if err == nil && !found {

@@ -20,7 +20,7 @@ type place struct {
 }
 
 func (e *Engine) state(name string, state int) (place, error) {
-	p := e.train.p
+	p := e.first.p
 	flat, k, ok := p.model.layout.Lookup(name)
 	if !ok {
 		return place{}, fmt.Errorf("%w: %q", ErrParameter, name)
@@ -37,7 +37,7 @@ func (e *Engine) state(name string, state int) (place, error) {
 
 // here calls f for the parts of the parameter that rest on this rank: elements from on of the parameter, [lo, hi) of the buffer.
 func (e *Engine) here(at place, f func(from, lo, hi int) error) (err error) {
-	e.train.pieces(at.flat, at.sharded, func(piece shard.Segment, lo, hi int) {
+	e.first.pieces(at.flat, at.sharded, func(piece shard.Segment, lo, hi int) {
 		if err == nil && piece.Param.Name == at.seg.Param.Name {
 			err = f(piece.From, lo, hi)
 		}
@@ -74,10 +74,10 @@ func (e *Engine) Write(name string, state int, value func(lo int, dst []float32)
 // put copies host values to elements from lo on of a resident buffer, wherever it rests.
 func (e *Engine) put(buf, lo int, host device.Buffer) error {
 	ref := Ref{Buf: buf, Part: shard.Range{Lo: lo, Hi: lo + host.Len}}
-	if e.train.p.Bufs[buf].Tier == "" {
-		return e.copy(e.train.buffer(ref), host)
+	if e.first.p.Bufs[buf].Tier == "" {
+		return e.copy(e.first.buffer(ref), host)
 	}
-	t, k, off := e.train.rest(ref)
+	t, k, off := e.first.rest(ref)
 	return t.Put(context.Background(), e.streams[Copy], k, off, host)
 }
 
@@ -98,9 +98,9 @@ func (e *Engine) Read(ctx context.Context, name string, state int, dst []float32
 		if len(dst) == 0 {
 			return nil
 		}
-		return e.copy(device.Host(dst), e.train.buffer(Ref{Buf: at.buf}).Slice(at.seg.Range.Lo, at.seg.Range.Hi))
+		return e.copy(device.Host(dst), e.first.buffer(Ref{Buf: at.buf}).Slice(at.seg.Range.Lo, at.seg.Range.Hi))
 	}
-	n := e.train.p.model.flats[at.flat].shardLen
+	n := e.first.p.model.flats[at.flat].shardLen
 	for lo := 0; lo < n; lo += e.cfg.Program.Chunk {
 		if err := e.readChunk(ctx, at, shard.Range{Lo: lo, Hi: min(lo+e.cfg.Program.Chunk, n)}, dst); err != nil {
 			return err
@@ -112,7 +112,7 @@ func (e *Engine) Read(ctx context.Context, name string, state int, dst []float32
 // readChunk gathers elements chunk of every shard through the transient arena, and copies what lies in the parameter to dst.
 func (e *Engine) readChunk(ctx context.Context, at place, chunk shard.Range, dst []float32) error {
 	g, want := e.cfg.Groups[shard.Shards], at.seg.Range
-	shardLen := e.train.p.model.flats[at.flat].shardLen
+	shardLen := e.first.p.model.flats[at.flat].shardLen
 	met := false
 	for r := range g.Size() {
 		met = met || (r*shardLen+chunk.Lo < want.Hi && want.Lo < r*shardLen+chunk.Hi)
@@ -125,11 +125,11 @@ func (e *Engine) readChunk(ctx context.Context, at place, chunk shard.Range, dst
 	all := device.Buffer{Mem: e.mem.transient, Len: n * g.Size(), DType: device.F32}
 	ref, s := Ref{Buf: at.buf, Part: chunk}, e.streams[Comm]
 	s.Do("read state", func() error {
-		if e.train.p.Bufs[at.buf].Tier == "" {
-			return g.AllGather(ctx, s, all, e.train.buffer(ref))
+		if e.first.p.Bufs[at.buf].Tier == "" {
+			return g.AllGather(ctx, s, all, e.first.buffer(ref))
 		}
 		mine := all.Slice(g.Rank()*n, (g.Rank()+1)*n)
-		t, k, off := e.train.rest(ref)
+		t, k, off := e.first.rest(ref)
 		if err := t.Get(context.Background(), s, k, off, mine); err != nil {
 			return err
 		}
@@ -166,11 +166,11 @@ func (e *Engine) View(name string, state int) (view []float32, from int, err err
 		return nil, 0, err
 	}
 	at, err := e.state(name, state)
-	if err != nil || e.train.p.Bufs[at.buf].Tier != "" {
+	if err != nil || e.first.p.Bufs[at.buf].Tier != "" {
 		return nil, 0, err
 	}
 	err = e.here(at, func(first, lo, hi int) error {
-		view, from = e.train.buffer(Ref{Buf: at.buf}).Slice(lo, hi).Float32s(), first
+		view, from = e.first.buffer(Ref{Buf: at.buf}).Slice(lo, hi).Float32s(), first
 		return nil
 	})
 	return view, from, err
