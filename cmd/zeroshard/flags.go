@@ -149,7 +149,17 @@ func (l *fileList) Set(text string) error {
 	return nil
 }
 
-func (l *fileList) String() string { return strings.Join(*l, ",") }
+// String reads back as the same names.
+func (l *fileList) String() string {
+	if len(*l) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	_ = w.Write(*l) // into memory
+	w.Flush()
+	return strings.TrimSuffix(b.String(), "\n")
+}
 
 func (l *fileList) Type() string { return "FILES" }
 

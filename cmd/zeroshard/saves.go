@@ -44,7 +44,9 @@ func (s *saves) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.initFrom, "init-from", "", "start from the weights in `DIR`: a Hugging Face GPT-2 folder, a run or a saved step. With --resume, only where nothing is saved yet."+changed)
 }
 
-func (s *saves) judge(o *output, f *faults) {
+func (s *saves) judge(o *output, set *pflag.FlagSet, f *faults) {
+	f.check(s.resume != "" || !set.Changed("resume"), "--resume=: want a step, or --resume alone for the newest")
+	f.check(s.initFrom != "" || !set.Changed("init-from"), "--init-from: the folder's name is empty")
 	f.check(s.every >= 0, "--save-every %d: use a number of steps, or 0 for only on request", s.every)
 	f.check(s.keep >= 0, "--keep-saves %d: use 1 or more, or 0 for all", s.keep)
 	f.check(s.resume == "" || o.out != "", "--resume: say which run goes on: --out DIR")

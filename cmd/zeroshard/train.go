@@ -107,7 +107,7 @@ func (r *run) judge(c *cobra.Command) error {
 
 // begins finds what the run starts from, and with it settings that were not given and the model's shape.
 func (r *run) begins(set *pflag.FlagSet, f *faults) (*gpt.Config, error) {
-	if r.saves.judge(&r.output, f); f.err() != nil {
+	if r.saves.judge(&r.output, set, f); f.err() != nil {
 		return nil, f.err()
 	}
 	if err := r.findSaved(); err != nil {
