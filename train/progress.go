@@ -25,6 +25,7 @@ type Progress struct {
 	terminal bool
 	width    func() int
 	usage    func() (used, planned int64) // of the fullest rank
+	saved    func() int                   // the newest committed step, 0 for none
 
 	elapsed, shown time.Duration // of training; and when the last step was shown
 	since          span          // what happened since then
@@ -50,6 +51,9 @@ func NewProgress(w io.Writer, usage func() (used, planned int64)) *Progress {
 	}
 	return p
 }
+
+// Saves lets the line show the newest committed step, 0 for none.
+func (p *Progress) Saves(newest func() int) { p.saved = newest }
 
 // Report takes one event of the run, as Settings.Report wants it.
 func (p *Progress) Report(e Event) {
@@ -81,6 +85,9 @@ func (p *Progress) text(e Event) string {
 	took := p.since.took / time.Duration(p.since.steps)
 	s := fmt.Sprintf("%s  loss %.4f  lr %.2e  norm %.2f  %s tok/s  %s/step  memory %s of %s",
 		stepOf(e), e.Loss, e.LR, e.Norm, rate(p.since.tokens, p.since.took), short(took), memory.FormatBytes(used), memory.FormatBytes(planned))
+	if p.saved != nil && p.saved() > 0 {
+		s += fmt.Sprintf("  saved %d", p.saved())
+	}
 	if !e.Last {
 		s += "  left " + short(e.Left)
 	}

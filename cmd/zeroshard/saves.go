@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 
 	"github.com/spf13/pflag"
 
@@ -31,6 +32,8 @@ type saves struct {
 	from  *checkpoint.Manifest // of the step that the run goes on from, nil for none
 	init  *source              // what --init-from names, nil for none or where from is there
 	given json.RawMessage      // the settings, by flag
+
+	committed atomic.Int64 // the newest step that this run has committed, 0 for none
 }
 
 // newest is --resume without a step.
@@ -87,7 +90,7 @@ func (r *run) openStore() error {
 			fmt.Fprintf(r.stderr, "resume     %d later step(s) are set aside: the run writes them anew\n", len(gone))
 		}
 	}
-	s.saver = checkpoint.NewSaver(s.store, s.keep, nil)
+	s.saver = checkpoint.NewSaver(s.store, s.keep, func(step int) { s.committed.Store(int64(step)) })
 	return nil
 }
 
@@ -97,6 +100,20 @@ func (s *saves) position() train.Position {
 		return train.Position{}
 	}
 	return train.Position{Step: s.from.Step, Skipped: s.from.Step - s.from.Updates, Tokens: s.from.Tokens}
+}
+
+// newestSaved is the newest step that the run has committed or started from, 0 for none.
+func (s *saves) newestSaved() int {
+	return max(int(s.committed.Load()), s.position().Step)
+}
+
+// closeSaves waits for the last save, and says where it is.
+func (r *run) closeSaves() error {
+	err := r.saves.saver.Close()
+	if step := r.saves.committed.Load(); step > 0 {
+		fmt.Fprintf(r.stderr, "saved      step %d in %s\n", step, r.saves.store.Dir())
+	}
+	return err
 }
 
 // saver is train.Settings.Save. Without --save-every a run saves only when a signal has asked.

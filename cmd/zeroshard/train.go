@@ -150,7 +150,7 @@ func (r *run) main(ctx context.Context, sig *signals) (err error) {
 	}
 	r.announce()
 	res, err := r.train(ctx, sig)
-	if err = errors.Join(err, r.saves.saver.Close()); err != nil {
+	if err = errors.Join(err, r.closeSaves()); err != nil {
 		return err
 	}
 	sum, err := r.summary(ctx, res)
@@ -252,6 +252,7 @@ func (r *run) train(ctx context.Context, sig *signals) (*train.Result, error) {
 		return used, planned
 	})
 	defer progress.Close()
+	progress.Saves(r.saves.newestSaved)
 	report := func(e train.Event) {
 		if !e.Validation {
 			r.wire = mostSent(r.cluster.Wire())
