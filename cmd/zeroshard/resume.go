@@ -15,6 +15,7 @@ import (
 	"zeroshard/checkpoint"
 	"zeroshard/data/tokenizer"
 	"zeroshard/models/gpt"
+	"zeroshard/train"
 )
 
 // notInherited are the flags that a run that goes on does not take over: they say how this command runs, not what is trained.
@@ -73,6 +74,23 @@ func (r *run) stillNewest() error {
 		return nil
 	}
 	return errors.Join(err, usagef("--resume: another process has saved in %s since this one looked; try again", r.output.out))
+}
+
+// checkFolder refuses to begin a run among the steps of another: the two could not be told apart. Step 0, imported weights, is no run's.
+func (r *run) checkFolder() error {
+	if r.saves.resume == "" {
+		if err := train.Folder(r.output.out).Check(); err != nil {
+			return err
+		}
+	}
+	step, err := r.savedIn().Newest()
+	switch {
+	case checkpoint.IsNone(err) || err == nil && (r.saves.from != nil || step == 0):
+		return nil
+	case err != nil:
+		return err
+	}
+	return usagef("--out %s: steps up to %d are saved in it: go on with them (--resume), choose another folder or remove them", r.output.out, step)
 }
 
 // savedIn is the store in --out.

@@ -206,8 +206,8 @@ func (r *run) open() (err error) {
 			return err
 		}
 	}
-	if r.output.out != "" && r.saves.resume == "" {
-		if err := train.Folder(r.output.out).Check(); err != nil {
+	if r.output.out != "" {
+		if err := r.checkFolder(); err != nil {
 			return err
 		}
 	}
