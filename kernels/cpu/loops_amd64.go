@@ -1,36 +1,8 @@
 package cpu
 
-//go:generate go run -C asm . -out ../loops_amd64.s -pkg cpu
-
 // The loops of loops_amd64.s, which asm generates: see there for what they do. Slices have lengths that are multiples of a
 // turn: rowTurn for sums along rows, add, mul, and what has an exp, turn else; keep's are multiples of its own. Only the first slice's (of
 // sums along rows: x's) length counts. Strides are in bytes.
-
-// tileArgs is a block of C, some rows by up to a tile's columns, as tiles want it; asm knows the order of its fields.
-type tileArgs struct {
-	a       rowsOfA
-	b, c    pointer // to the next link, row
-	init    pointer // where chains start, 0 where it is nil
-	k       uintptr // links
-	groups  uintptr // of rows
-	columns uintptr // that there are
-	// Beside the diagonal, see asm: what row i has more than row 0, and what B and k gain from group to group.
-	triangle int
-	bGroup   uintptr
-	kGroup   int
-	packed   bool // A is, so that a last, smaller group has shorter links
-}
-
-type pointer struct {
-	at   *float32
-	step uintptr
-}
-
-// rowsOfA has the strides to the next row, link, and group of rows.
-type rowsOfA struct {
-	at               *float32
-	row, link, group uintptr
-}
 
 //go:noescape
 func tile1AVX2(t *tileArgs)

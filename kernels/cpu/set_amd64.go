@@ -16,6 +16,23 @@ func (s set) width() int {
 	return 8
 }
 
+// tiles are those that asm writes for s.
+func (s set) tiles() *tiling {
+	if s == avx512 {
+		return &tiling{s, 12, 32, false}
+	}
+	return &tiling{s, 6, 16, false}
+}
+
+// flatTiles is the tiles for so many rows of A, columns of Cᵀ: no wider than they need be. Where vectors could be wider, those of AVX2 are as
+// fast or faster.
+func flatTiles(m int) tiling {
+	if m <= 8 {
+		return tiling{avx2, 12, 8, true}
+	}
+	return *avx2.tiles()
+}
+
 func (s set) packRows(dst, src *float32, ld, k uintptr) {
 	if s == avx512 {
 		packRowsAVX512(dst, src, ld, k)

@@ -10,9 +10,6 @@ const (
 	rowTurn = f32.Lanes
 )
 
-// whole is n rounded down to turns.
-func whole(n, turn int) int { return n / turn * turn }
-
 func (s set) add(dst, a, b []float32) {
 	n := whole(len(dst), rowTurn)
 	a, b = a[:len(dst)], b[:len(dst)]

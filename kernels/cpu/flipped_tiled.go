@@ -1,18 +1,11 @@
+//go:build amd64 || arm64
+
 package cpu
 
 // A product of few rows with a B stored by columns, as when a model writes text, would spend its time on packing B. Seen from the
 // side it is Cᵀ = Bᵀ·Aᵀ: B is read once, where it is, as the left operand, and the few rows of A are one packed panel. Blocks of
 // Cᵀ, flippedRows by a tile's columns, lie in the scratch. Factors of a link change places, which changes no bit.
 const flippedRows = 240 // a multiple of a tile's
-
-// flatTiles is the tiles for so many rows of A, columns of Cᵀ: no wider than they need be. Where vectors could be wider, those of AVX2 are as
-// fast or faster.
-func flatTiles(m int) tiling {
-	if m <= 8 {
-		return tiling{avx2, 12, 8, true}
-	}
-	return *avx2.tiles()
-}
 
 // flips tells whether a product is worth it, and has room.
 func (g *tiling) flips(p *product, pack []float32) bool {

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package cpu
 
 import "unsafe"
@@ -10,7 +12,7 @@ import "unsafe"
 type tiling struct {
 	set
 	rows, columns int  // of a tile
-	slim          bool // a vector of AVX2 wide
+	slim          bool // one vector wide
 }
 
 const (
@@ -23,14 +25,6 @@ const (
 )
 
 const _ = uint(packFloats - blockB - blockM*blockK - slack) // must not be negative
-
-// tiles are those that asm writes for s.
-func (s set) tiles() *tiling {
-	if s == avx512 {
-		return &tiling{s, 12, 32, false}
-	}
-	return &tiling{s, 6, 16, false}
-}
 
 // multiply packs what tiles could not read at full speed: panels of B, unless few rows would use them, and A where enough
 // columns will.
@@ -257,3 +251,32 @@ func (t *tileArgs) advance(rows uintptr) {
 func ahead(p *float32, bytes uintptr) *float32 {
 	return (*float32)(unsafe.Add(unsafe.Pointer(p), bytes))
 }
+
+// tileArgs is a block of C, some rows by up to a tile's columns, as tiles want it; asm knows the order of its fields.
+type tileArgs struct {
+	a       rowsOfA
+	b, c    pointer // to the next link, row
+	init    pointer // where chains start, 0 where it is nil
+	k       uintptr // links
+	groups  uintptr // of rows
+	columns uintptr // that there are
+	// Beside the diagonal, see asm: what row i has more than row 0, and what B and k gain from group to group.
+	triangle int
+	bGroup   uintptr
+	kGroup   int
+	packed   bool // A is, so that a last, smaller group has shorter links
+}
+
+type pointer struct {
+	at   *float32
+	step uintptr
+}
+
+// rowsOfA has the strides to the next row, link, and group of rows.
+type rowsOfA struct {
+	at               *float32
+	row, link, group uintptr
+}
+
+// whole is n rounded down to turns.
+func whole(n, turn int) int { return n / turn * turn }
