@@ -553,3 +553,33 @@ func TestSettingsReadBack(t *testing.T) {
 		}
 	}
 }
+
+// Skipped steps before a save are known after it: the optimizer's updates are counted, not the steps. Here the rate is so high that the first
+// update throws the weights out of range, and every later step is skipped.
+func TestSkippedStepsAreCounted(t *testing.T) {
+	empty(t)
+	args := micro(t, "--steps", "8", "--lr", "1e30", "--warmup", "0", "--clip", "0", "--save-every", "1", "--quiet")
+	ok(t, append(args, "--out", "run", "--stop-at", "3")...)
+	ok(t, "train", "--out", "run", "--resume", "--stop-at", "5", "--ranks", "3")
+	ok(t, "train", "--out", "run", "--resume")
+	for step := 1; step <= 8; step++ {
+		m, err := checkpoint.ReadManifest(checkpoint.OS{}, fmt.Sprintf("run/checkpoints/step-%08d", step))
+		if err != nil || m.Step != step || m.Updates != 1 {
+			t.Fatalf("step %d: %d updates in %d steps, %v", step, m.Updates, m.Step, err)
+		}
+	}
+	h, err := report.ReadMetrics("run")
+	if err != nil || len(h) != 8 {
+		t.Fatalf("%d steps in the metrics, %v", len(h), err)
+	}
+	for _, s := range h {
+		if (s.Skipped != "") != (s.Step > 1) {
+			t.Errorf("step %d: skipped for %q", s.Step, s.Skipped)
+		}
+	}
+	// Ten in a row end the run; what was saved stays, and is that of the last step before the end.
+	got := refused(t, exitFailed, []string{"diverged"}, append(args, "--out", "diverged", "--steps", "50")...)
+	if at := steps(t, "diverged"); at[len(at)-1] != 10 {
+		t.Errorf("saved are %v:\n%s", at, got.stderr)
+	}
+}
