@@ -6074,7 +6074,7 @@ turn:
 	RET
 
 // func packRowsWideAVX2(dst *float32, src *float32, ld uintptr, k uintptr, panel uintptr)
-// Requires: AVX
+// Requires: AVX, MMX+
 TEXT ·packRowsWideAVX2(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
@@ -6084,31 +6084,37 @@ TEXT ·packRowsWideAVX2(SB), NOSPLIT, $0-40
 	LEAQ (AX)(SI*1), DI
 	LEAQ (DI)(SI*1), R8
 	LEAQ (R8)(SI*1), SI
+	LEAQ (CX)(DX*8), R9
 
 turn:
-	VMOVUPS (CX), Y0
-	VMOVUPS 32(CX), Y1
-	VMOVUPS 64(CX), Y2
-	VMOVUPS 96(CX), Y3
-	VMOVUPS 128(CX), Y4
-	VMOVUPS 160(CX), Y5
-	VMOVUPS 192(CX), Y6
-	VMOVUPS 224(CX), Y7
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, (DI)
-	VMOVUPS Y3, 32(DI)
-	VMOVUPS Y4, (R8)
-	VMOVUPS Y5, 32(R8)
-	VMOVUPS Y6, (SI)
-	VMOVUPS Y7, 32(SI)
-	ADDQ    DX, CX
-	ADDQ    $0x00000040, AX
-	ADDQ    $0x00000040, DI
-	ADDQ    $0x00000040, R8
-	ADDQ    $0x00000040, SI
-	DECQ    BX
-	JNZ     turn
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	ADDQ       DX, R9
+	VMOVUPS    (CX), Y0
+	VMOVUPS    32(CX), Y1
+	VMOVUPS    64(CX), Y2
+	VMOVUPS    96(CX), Y3
+	VMOVUPS    128(CX), Y4
+	VMOVUPS    160(CX), Y5
+	VMOVUPS    192(CX), Y6
+	VMOVUPS    224(CX), Y7
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    Y1, 32(AX)
+	VMOVUPS    Y2, (DI)
+	VMOVUPS    Y3, 32(DI)
+	VMOVUPS    Y4, (R8)
+	VMOVUPS    Y5, 32(R8)
+	VMOVUPS    Y6, (SI)
+	VMOVUPS    Y7, 32(SI)
+	ADDQ       DX, CX
+	ADDQ       $0x00000040, AX
+	ADDQ       $0x00000040, DI
+	ADDQ       $0x00000040, R8
+	ADDQ       $0x00000040, SI
+	DECQ       BX
+	JNZ        turn
 	VZEROUPPER
 	RET
 
@@ -15705,7 +15711,7 @@ turn:
 	RET
 
 // func packRowsWideAVX512(dst *float32, src *float32, ld uintptr, k uintptr, panel uintptr)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·packRowsWideAVX512(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
@@ -15713,21 +15719,27 @@ TEXT ·packRowsWideAVX512(SB), NOSPLIT, $0-40
 	MOVQ k+24(FP), BX
 	MOVQ panel+32(FP), SI
 	LEAQ (AX)(SI*1), SI
+	LEAQ (CX)(DX*8), DI
 
 turn:
-	VMOVUPS (CX), Z0
-	VMOVUPS 64(CX), Z1
-	VMOVUPS 128(CX), Z2
-	VMOVUPS 192(CX), Z3
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, (SI)
-	VMOVUPS Z3, 64(SI)
-	ADDQ    DX, CX
-	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, SI
-	DECQ    BX
-	JNZ     turn
+	PREFETCHT0 (DI)
+	PREFETCHT0 64(DI)
+	PREFETCHT0 128(DI)
+	PREFETCHT0 192(DI)
+	ADDQ       DX, DI
+	VMOVUPS    (CX), Z0
+	VMOVUPS    64(CX), Z1
+	VMOVUPS    128(CX), Z2
+	VMOVUPS    192(CX), Z3
+	VMOVUPS    Z0, (AX)
+	VMOVUPS    Z1, 64(AX)
+	VMOVUPS    Z2, (SI)
+	VMOVUPS    Z3, 64(SI)
+	ADDQ       DX, CX
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, SI
+	DECQ       BX
+	JNZ        turn
 	VZEROUPPER
 	RET
 

@@ -32,7 +32,17 @@ func packRows(name, sig string, panels int) {
 			LEAQ(Mem{Base: at[i-1], Index: panel, Scale: 1}, at[i])
 		}
 	}
+	soon := GP64()
+	if panels > 1 {
+		LEAQ(Mem{Base: src, Index: ld, Scale: 8}, soon)
+	}
 	Label("turn")
+	if panels > 1 { // rows are far apart: nothing else foresees the next
+		for line := range 4 {
+			PREFETCHT0(Mem{Base: soon, Disp: 64 * line})
+		}
+		ADDQ(ld, soon)
+	}
 	v := vectorOf(set.vectors * panels)
 	for i := range v {
 		VMOVUPS(Mem{Base: src, Disp: 4 * width * i}, v[i])
