@@ -225,10 +225,16 @@ func (r *run) createFolder(now time.Time) (lock io.Closer, err error) {
 	}
 	r.folder = train.Folder(name)
 	if r.saves.resume != "" {
-		if lock, err = r.folder.Lock(); err == nil {
-			err = errors.Join(r.folder.Continue(r.settings()), r.stillNewest())
+		if lock, err = r.folder.Lock(); err != nil {
+			return nil, err
 		}
-		return lock, err
+		if err = r.stillNewest(); err == nil {
+			err = r.folder.Continue(r.settings())
+		}
+		if err != nil {
+			return nil, errors.Join(err, lock.Close())
+		}
+		return lock, nil
 	}
 	err = r.folder.Create(r.settings())
 	for n := 2; errors.Is(err, train.ErrExists) && r.output.out == ""; n++ {
