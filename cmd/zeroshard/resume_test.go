@@ -583,3 +583,32 @@ func TestSkippedStepsAreCounted(t *testing.T) {
 		t.Errorf("saved are %v:\n%s", at, got.stderr)
 	}
 }
+
+// Between the look at what is newest and the lock another process may have saved: that is found, for a run that goes on and for one that
+// found nothing.
+func TestAnotherProcessSavedMeanwhile(t *testing.T) {
+	empty(t)
+	ok(t, micro(t, "--out", "run", "--quiet", "--save-every", "1")...)
+	looked := func(step int) *run {
+		r := &run{}
+		r.output.out, r.saves.resume = "run", newest
+		if step > 0 {
+			m, err := checkpoint.ReadManifest(checkpoint.OS{}, fmt.Sprintf("run/checkpoints/step-%08d", step))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.saves.from = m
+		}
+		return r
+	}
+	for step, fine := range []bool{false, false, false, true} {
+		if err := looked(step).stillNewest(); (err == nil) != fine || err != nil && (exitCode(err) != exitUsage || !strings.Contains(err.Error(), "another process has saved in run")) {
+			t.Errorf("step %d was the newest: %v", step, err)
+		}
+	}
+	r := looked(2)
+	r.saves.resume = "2" // which was asked for, whatever is newer
+	if err := r.stillNewest(); err != nil {
+		t.Error(err)
+	}
+}
