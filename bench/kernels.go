@@ -110,6 +110,16 @@ func peaks(b Backend, o Options, pool Pool, emit Emit) (err error) {
 			return err
 		}
 	}
+	row = Row{Name: "read", Shape: size, Threads: pool.Threads(), Unit: "GB/s"}
+	if o.wants(row.Name, row.Shape) {
+		run, moved, err := readLoop(a, pool, big)
+		if err != nil {
+			return err
+		}
+		if err := alone(o, row, run, moved, emit); err != nil {
+			return err
+		}
+	}
 	if !o.wants("copy", size) {
 		return nil
 	}

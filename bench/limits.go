@@ -48,6 +48,21 @@ func addLoop(a *arena, pool kernels.Pool, bytes int) (run work, moved float64, e
 	return run, 12 * float64(n), nil
 }
 
+// readLoop is what a kernel that writes nothing can reach: on one thread often less than x += y, whose writes come beside its reads.
+func readLoop(a *arena, pool kernels.Pool, bytes int) (run work, moved float64, err error) {
+	n := max(bytes/4, 1)
+	buf, err := a.floats(n)
+	if err != nil {
+		return nil, 0, err
+	}
+	x := buf[0].Float32s()
+	run = each(pool, func(i int) {
+		lo, hi := cut(n, i, pool.Threads(), 1024)
+		limit.Read(x[lo:hi])
+	})
+	return run, 4 * float64(n), nil
+}
+
 // copyLoops are the ways to copy bytes bytes; moved is the bytes that one run reads and writes.
 func copyLoops(a *arena, pool kernels.Pool, bytes int) (runs []work, moved float64, err error) {
 	n := max(bytes/4, 1)

@@ -1,4 +1,4 @@
-// Package limit has the loops that show what a machine can do at most: multiply-adds from registers, a copy, and x += y. They do
+// Package limit has the loops that show what a machine can do at most: multiply-adds from registers, a read, a copy, and x += y. They do
 // nothing useful, so nothing useful can be faster for long: package bench measures them beside the work that it judges.
 //
 //  1. The loops share no code with the kernels that they are held against.

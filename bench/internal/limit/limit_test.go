@@ -27,6 +27,21 @@ func TestAdd(t *testing.T) {
 	}
 }
 
+func TestRead(t *testing.T) {
+	for _, n := range lengths {
+		src := make([]float32, n+1)
+		var want float32
+		for i := range src[:n] {
+			src[i] = float32(i % 4) // sums are exact, in any order
+			want += src[i]
+		}
+		src[n] = 1 << 20
+		if got := Read(src[:n]); got != want {
+			t.Errorf("%d elements sum to %v, want %v", n, got, want)
+		}
+	}
+}
+
 func TestCopiers(t *testing.T) {
 	for _, c := range Copiers() {
 		for _, n := range lengths {

@@ -18,6 +18,9 @@ func fmaAVX512(turns int, x float32) float32
 func addAVX2(dst, src unsafe.Pointer, n int)
 
 //go:noescape
+func readAVX2(src unsafe.Pointer, n int) float32
+
+//go:noescape
 func copyAVX2(dst, src unsafe.Pointer, n int)
 
 //go:noescape
@@ -65,6 +68,18 @@ func Add(dst, src []float32) {
 		pieces(unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Pointer(unsafe.SliceData(src)), n, addAVX2)
 	}
 	portableAdd(dst[n/4:], src[n/4:])
+}
+
+// Read returns the sum of src, in an order of its own.
+func Read(src []float32) (sum float32) {
+	n := 0
+	if vectors() {
+		n = len(src) * 4 / block * block
+		for at := 0; at < n; at += piece {
+			sum += readAVX2(unsafe.Pointer(&src[at/4]), min(piece, n-at))
+		}
+	}
+	return sum + portableRead(src[n/4:])
 }
 
 // Copiers are the ways to copy that this machine has: which is the fastest depends on the size.

@@ -22,3 +22,10 @@ func portableAdd(dst, src []float32) {
 		dst[i] += v
 	}
 }
+
+func portableRead(src []float32) (sum float32) {
+	for _, v := range src {
+		sum += v
+	}
+	return sum
+}
