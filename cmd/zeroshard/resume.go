@@ -16,6 +16,7 @@ import (
 	"zeroshard/data/tokenizer"
 	"zeroshard/models/gpt"
 	"zeroshard/train"
+	"zeroshard/zero"
 )
 
 // notInherited are the flags that a run that goes on does not take over: they say how this command runs, not what is trained.
@@ -121,7 +122,33 @@ func (r *run) inherit(set *pflag.FlagSet) error {
 			fmt.Fprintf(r.stderr, "resume     changed since step %d: --%s was %s, is %s\n", r.saves.from.Step, f.Name, old, now)
 		}
 	})
+	if len(errs) == 0 {
+		r.dropStale(set)
+	}
 	return errors.Join(errs...)
+}
+
+// dropStale takes back what was taken over and has no meaning in the layout that is asked for now, and tells it. None of it changes a bit.
+func (r *run) dropStale(set *pflag.FlagSet) {
+	j := &r.job
+	row, err := zero.Stage(j.stage)
+	if err != nil {
+		return // judged later
+	}
+	drop := func(name string, stale bool) {
+		f := set.Lookup(name)
+		was := f.Value.String()
+		if !stale || f.Changed || was == f.DefValue || f.Value.Set(f.DefValue) != nil {
+			return
+		}
+		fmt.Fprintf(r.stderr, "resume     --%s %s is left out: it has no meaning in this layout\n", name, was)
+	}
+	drop("offload-optimizer", row.Offload(zero.HostTier, "").Validate() != nil)
+	drop("offload-param", row.Offload("", zero.HostTier).Validate() != nil)
+	drop("offload-ratio", !away(j.tiers.optimizer) || row.Offload(zero.HostTier, "").Partly(0.5).Validate() != nil)
+	drop("offload-path", j.tiers.optimizer != zero.FileTier && j.tiers.param != zero.FileTier)
+	drop("replicas", j.replicas > 1 && j.ranks%j.replicas != 0)
+	drop("window", row.ShardsGradients() && j.ranks != j.replicas)
 }
 
 // shape is the model's configuration where something else than --model decides it: the saved step or --init-from.

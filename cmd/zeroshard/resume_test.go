@@ -264,6 +264,50 @@ func TestResumeInherits(t *testing.T) {
 	}
 }
 
+// What was taken over and has no meaning in the layout that is asked for is left out and told; what is given and has none is refused, as ever.
+func TestResumeInAnotherLayout(t *testing.T) {
+	empty(t)
+	from := map[string][]string{
+		"files":    strings.Fields("--stage 3 --ranks 2 --offload-optimizer file --offload-param file --offload-path . --offload-ratio 0.5"),
+		"host":     strings.Fields("--stage 3 --ranks 4 --offload-optimizer host --offload-param host"),
+		"window":   strings.Fields("--stage 1 --ranks 2 --window 2"),
+		"replicas": strings.Fields("--stage 2 --ranks 4 --replicas 2"),
+	}
+	var want string
+	for i, c := range []struct{ from, to, left string }{
+		{"files", "", ""},
+		{"files", "--offload-optimizer none --offload-param host", "offload-ratio 0.5, offload-path ."},
+		{"files", "--offload-param none", ""},
+		{"files", "--stage 0", "offload-optimizer file, offload-param file, offload-ratio 0.5, offload-path ."},
+		{"files", "--stage 2", "offload-param file, offload-ratio 0.5"},
+		{"host", "--stage 1 --ranks 8", "offload-param host"},
+		{"window", "--stage 3", "window 2"},
+		{"window", "--stage 0 --ranks 1", ""},
+		{"replicas", "--ranks 3", "replicas 2"},
+		{"replicas", "--ranks 8", ""},
+	} {
+		out := fmt.Sprint("run", i)
+		ok(t, append(micro(t, "--quiet", "--out", out, "--stop-at", "1"), from[c.from]...)...)
+		got := ok(t, append([]string{"train", "--out", out, "--resume", "--sample", "0"}, strings.Fields(c.to)...)...)
+		var left []string
+		for line := range strings.Lines(got.stderr) {
+			if text, is := strings.CutSuffix(line, " is left out: it has no meaning in this layout\n"); is {
+				left = append(left, strings.TrimPrefix(text, "resume     --"))
+			}
+		}
+		if strings.Join(left, ", ") != c.left {
+			t.Errorf("%s, then %s: left out are %q, want %q", c.from, c.to, left, c.left)
+		}
+		if hash := readSummary(t, out+"/summary.json").StateSHA256; want == "" {
+			want = hash
+		} else if hash != want {
+			t.Errorf("%s, then %s: another state", c.from, c.to)
+		}
+	}
+	refused(t, exitUsage, []string{"--window 2 has no meaning at stage 3"}, strings.Fields("train --out run7 --resume --stage 3 --ranks 2 --window 2")...)
+	refused(t, exitUsage, []string{"--replicas 2 does not divide --ranks 3"}, strings.Fields("train --out run9 --resume --ranks 3 --replicas 2")...)
+}
+
 // A save that fails ends the run with the step that is saved, and what was committed before stays.
 func TestSaveFails(t *testing.T) {
 	t.Run("a file where steps go", func(t *testing.T) {
