@@ -78,7 +78,14 @@ func ReadManifest(fs FS, dir string) (*Manifest, error) {
 	if n, err := f.ReadAt(text, 0); n < len(text) {
 		return nil, fmt.Errorf("checkpoint: %s: %w", at, errors.Join(err, io.ErrUnexpectedEOF))
 	}
-	return decode(at, text)
+	m, err := decode(at, text)
+	if err != nil {
+		return nil, err
+	}
+	if step, ok := stepOf(path.Base(dir)); ok && step != m.Step {
+		return nil, corrupt(at, "it is of step %d, its folder of step %d", m.Step, step)
+	}
+	return m, nil
 }
 
 // Dir is the step's folder.
@@ -88,6 +95,10 @@ func (s *Saved) Dir() string { return s.dir }
 func (s *Saved) scan(i int) error {
 	f := s.blocks.files[i]
 	st, err := safetensors.NewReader(s.blocks.file(i, 0), f.Bytes, f.path)
+	var bad *CorruptError
+	if errors.As(err, &bad) {
+		return bad
+	}
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,13 @@ func (OS) SyncDir(dir string) error {
 	return errors.Join(syncDir(f), f.Close())
 }
 
-// List lists dir.
+// isDir follows links.
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// List lists dir. A link to a folder counts as a folder.
 func (OS) List(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -77,7 +83,7 @@ func (OS) List(dir string) ([]string, error) {
 	names := make([]string, len(entries))
 	for i, e := range entries {
 		names[i] = e.Name()
-		if e.IsDir() {
+		if e.IsDir() || e.Type()&fs.ModeSymlink != 0 && isDir(filepath.Join(dir, e.Name())) {
 			names[i] += "/"
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 
@@ -33,6 +34,9 @@ func (s *Store) Begin(m Manifest) (*Save, error) {
 	}
 	err := s.fs.MkdirAll(s.dir)
 	if err == nil {
+		err = s.makeWay(m.Step)
+	}
+	if err == nil {
 		err = s.fs.RemoveAll(v.tmp)
 	}
 	if err == nil {
@@ -42,6 +46,15 @@ func (s *Store) Begin(m Manifest) (*Save, error) {
 		return nil, s.failed(m.Step, err)
 	}
 	return v, nil
+}
+
+// makeWay renames away a folder of the step's name that is no step, because its manifest is gone.
+func (s *Store) makeWay(step int) error {
+	_, err := s.fs.List(s.StepDir(step))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return s.retire(step, superseded)
 }
 
 func (s *Store) failed(step int, err error) error {
@@ -80,18 +93,20 @@ func (v *Save) Commit(entries []Entry) error {
 	if err != nil {
 		return v.store.failed(v.m.Step, err)
 	}
-	fs, dir := v.store.fs, v.store.dir
+	disk, dir := v.store.fs, v.store.dir
 	for _, do := range []func() error{
-		func() error { return writeFile(fs, path.Join(v.tmp, ManifestFile), text) },
+		func() error { return writeFile(disk, path.Join(v.tmp, ManifestFile), text) },
 		v.prove,
-		func() error { return fs.SyncDir(v.tmp) },
-		func() error { return fs.Rename(v.tmp, v.store.StepDir(v.m.Step)) },
-		func() error { return fs.SyncDir(dir) },
-		func() error { return v.store.point(v.m.Step) },
+		func() error { return disk.SyncDir(v.tmp) },
+		func() error { return disk.Rename(v.tmp, v.store.StepDir(v.m.Step)) },
+		func() error { return disk.SyncDir(dir) },
 	} {
 		if err := do(); err != nil {
 			return v.store.failed(v.m.Step, err)
 		}
+	}
+	if err := v.store.point(v.m.Step); err != nil {
+		return fmt.Errorf("%w: the file %s, which should name step %d; the step itself is safe: %w", ErrSave, latest, v.m.Step, err)
 	}
 	return nil
 }

@@ -33,16 +33,12 @@ func NewSaver(store *Store, keep int, told func(step int)) *Saver {
 }
 
 // Save takes the state of the step m.Step, one source for each rank of this process. When it returns training may go on: what is
-// committed in the background is the state at the call. It waits for the save before, whose error it returns. A step that is
-// committed already is not saved again.
+// committed in the background is the state at the call. It waits for the save before, whose error it returns.
 func (s *Saver) Save(m Manifest, ranks []Source) error {
 	if err := s.Wait(); err != nil {
 		return err
 	}
 	v, err := s.store.Begin(m)
-	if errors.Is(err, ErrExists) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}

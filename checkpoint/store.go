@@ -183,8 +183,11 @@ func (s *Store) retire(step int, suffix string) error {
 // renamed, not removed; Prune removes them.
 func (s *Store) Supersede(step int) (gone []int, err error) {
 	steps, err := s.Steps()
-	if err != nil {
+	if err != nil || len(steps) == 0 || steps[len(steps)-1] <= step {
 		return nil, err
+	}
+	if err := s.point(step); err != nil { // first: latest must never name what is not there
+		return nil, fmt.Errorf("checkpoint: go back to step %d: %w", step, err)
 	}
 	for _, later := range slices.Backward(steps) {
 		if later <= step {
@@ -195,10 +198,7 @@ func (s *Store) Supersede(step int) (gone []int, err error) {
 		}
 		gone = append(gone, later)
 	}
-	if len(gone) > 0 {
-		return gone, s.point(step)
-	}
-	return nil, nil
+	return gone, nil
 }
 
 // Prune removes all steps but the newest keep, which must be at least 1, and what was superseded.
