@@ -138,6 +138,49 @@ func recovers(t *testing.T, f *crashfs.FS, saved int) error {
 	return err
 }
 
+// TestGoingBackAtEveryPoint is TestEveryPoint for a run that goes back behind saved steps and writes them anew: whatever is found afterwards
+// is sound, and a later start is not led to a step that is being set aside.
+func TestGoingBackAtEveryPoint(t *testing.T) {
+	back := func(f *crashfs.FS) error {
+		s := checkpoint.NewStore(f, crashDir)
+		if err := s.Clean(); err != nil {
+			return err
+		}
+		if _, err := s.Supersede(1); err != nil {
+			return err
+		}
+		_, err := saveAll(f, 2)
+		return err
+	}
+	start := func() *crashfs.FS {
+		f := &crashfs.FS{}
+		s := checkpoint.NewStore(f, crashDir)
+		for step := 1; step <= crashSteps; step++ {
+			if err := s.Save(small.manifest(step), small.sources(step, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return f.Restart(crashfs.All)
+	}
+	clean := start()
+	if err := back(clean); err != nil {
+		t.Fatal(err)
+	}
+	ops := clean.Ops()
+	for at := 1; at <= len(ops); at++ {
+		for _, loss := range crashfs.Losses() {
+			f := start()
+			f.At, f.Fault = at, crashfs.Stop
+			if err := back(f); err == nil {
+				t.Fatalf("a stop at operation %d went unnoticed", at)
+			}
+			if err := recovers(t, f.Restart(loss), 1); err != nil {
+				t.Fatalf("stopped at operation %d, %s, losing %v: %v", at, ops[at-1], loss, err)
+			}
+		}
+	}
+}
+
 // TestStopWhileAsync stops the saver, whose ranks write at the same time, at every operation: no order is fixed, the promise is the same.
 func TestStopWhileAsync(t *testing.T) {
 	run := func(f *crashfs.FS) (told []int, err error) {

@@ -210,6 +210,13 @@ func (s *Store) Prune(keep int) (gone []int, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(steps) > keep { // a run that went back and stopped there may have left latest behind
+		if text, err := readAll(s.fs, path.Join(s.dir, latest)); err != nil || text != stepName(steps[len(steps)-1])+"\n" {
+			if err := s.point(steps[len(steps)-1]); err != nil {
+				return nil, fmt.Errorf("checkpoint: prune: %w", err)
+			}
+		}
+	}
 	for _, step := range steps[:max(0, len(steps)-keep)] {
 		if err := s.Remove(step); err != nil {
 			return gone, err
