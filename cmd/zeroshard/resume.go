@@ -2,9 +2,11 @@ package main
 
 import (
 	"cmp"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"zeroshard/checkpoint"
+	"zeroshard/data"
 	"zeroshard/data/tokenizer"
 	"zeroshard/models/gpt"
 	"zeroshard/train"
@@ -218,7 +221,43 @@ func (r *run) checkData() error {
 		return usagef("--data: the run was trained on %d tokens with %d held out (%s), these files have %d and %d: go on with the same data, or start a new run from "+
 			"its weights with --init-from %s", was.Train, was.Val, strings.Join(was.Files, ", "), n, v, quote(r.output.out))
 	}
+	if was.Samples != "" && was.Samples != r.saves.samples {
+		return usagef("--data: the run was trained on other tokens (%s): these files have as many, but not the same; go on with the same data, or start a new run from its weights with "+
+			"--init-from %s", strings.Join(was.Files, ", "), quote(r.output.out))
+	}
 	return nil
+}
+
+// Samples of the data: windows that are spread evenly over each part, so that other data shows, whatever its size.
+const (
+	sampleWindows = 256
+	sampleTokens  = 256
+)
+
+// samples is a checksum of tokens here and there in the parts of the data.
+func samples(parts ...data.Tokens) (string, error) {
+	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	window := make([]int32, sampleTokens)
+	for _, t := range parts {
+		n := min(sampleWindows, (t.Len()+sampleTokens-1)/sampleTokens)
+		for w := range n {
+			some := window[:min(sampleTokens, t.Len())]
+			at := 0
+			if n > 1 {
+				at = (t.Len() - len(some)) / (n - 1) * w
+			}
+			if w == n-1 {
+				at = t.Len() - len(some)
+			}
+			if err := t.Read(at, some); err != nil {
+				return "", err
+			}
+			if err := binary.Write(h, binary.LittleEndian, some); err != nil {
+				return "", err
+			}
+		}
+	}
+	return fmt.Sprintf("%08x", h.Sum32()), nil
 }
 
 // quote is a word for a shell.

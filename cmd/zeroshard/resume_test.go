@@ -131,6 +131,57 @@ func TestResumeIsNoInterruption(t *testing.T) {
 	})
 }
 
+// The same data under another name is the same data.
+func TestResumeWithDataElsewhere(t *testing.T) {
+	empty(t)
+	ok(t, micro(t, "--out", "run", "--quiet", "--stop-at", "1")...)
+	ok(t, "train", "--out", "run", "--resume", "--quiet", "--data", tokens(t, 500), "--stop-at", "2")
+	ok(t, "train", "--out", "run", "--resume", "--quiet", "--stop-at", "3")
+}
+
+// fake is tokens that follow from their place, and from a change at one place.
+type fake struct{ n, changed int }
+
+func (f fake) Len() int { return f.n }
+
+func (f fake) Read(at int, dst []int32) error {
+	if at < 0 || at+len(dst) > f.n {
+		return fmt.Errorf("read of %d tokens at %d of %d", len(dst), at, f.n)
+	}
+	for i := range dst {
+		if dst[i] = int32((at + i) * 7 % 1000); at+i == f.changed {
+			dst[i]++
+		}
+	}
+	return nil
+}
+
+// Every token of a small part is looked at, and of a large one the first, the last, and some between.
+func TestSamples(t *testing.T) {
+	sum := func(train, val fake) string {
+		t.Helper()
+		text, err := samples(train, val)
+		if err != nil || len(text) != 8 {
+			t.Fatalf("%q, %v", text, err)
+		}
+		return text
+	}
+	for _, n := range []int{2, 17, 255, 256, 257, 511, 513, 65_535, 65_536, 1_000_003, 1 << 40} {
+		same := sum(fake{n, -1}, fake{9, -1})
+		for _, at := range []int{0, 1, n - 1, n / 2} {
+			if n > sampleWindows*sampleTokens && at == n/2 {
+				continue // it may lie between
+			}
+			if sum(fake{n, at}, fake{9, -1}) == same {
+				t.Errorf("%d tokens, another at %d: the same", n, at)
+			}
+		}
+		if sum(fake{n, -1}, fake{9, 8}) == same {
+			t.Errorf("%d tokens, other held-out ones: the same", n)
+		}
+	}
+}
+
 // One command line does for the first start and for every later one.
 func TestResumeWithNothingSaved(t *testing.T) {
 	empty(t)
@@ -157,6 +208,8 @@ func TestResumeRefusals(t *testing.T) {
 	ok(t, micro(t, "--out", "run", "--quiet", "--save-every", "1")...)
 	before := files(t, "run")
 	short, other := tokens(t, 300), micro(t)[4]
+	changed := tokens(t, 500)
+	flip(t, changed, 2*100)
 	for _, c := range []struct {
 		name string
 		code int
@@ -172,6 +225,7 @@ func TestResumeRefusals(t *testing.T) {
 		{"no run", 2, "say which run goes on: --out DIR", []string{"--resume"}},
 		{"another model", 2, "--model tiny: run holds a model of 2 layers × 2 heads × 24, vocabulary 97", []string{"--out", "run", "--resume", "--model", "tiny"}},
 		{"other data", 2, "the run was trained on 450 tokens with 50 held out (train.bin), these files have 270 and 30", []string{"--out", "run", "--resume", "--data", short}},
+		{"other data of the same length", 2, "the run was trained on other tokens (train.bin): these files have as many, but not the same", []string{"--out", "run", "--resume", "--data", changed}},
 		{"another optimizer", 2, "the checkpoint has optimizer state [m v]", []string{"--out", "run", "--resume", "--optimizer", "sgd", "--steps", "5"}},
 		{"without --resume", 2, "run holds a run already: go on with it (--resume)", []string{"--model", "micro", "--data", other, "--out", "run"}},
 		{"a start of its own over a saved run", 2, "--out", []string{"--out", "run", "--init-from", "run"}},

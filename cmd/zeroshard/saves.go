@@ -33,6 +33,8 @@ type saves struct {
 	init  *source              // what --init-from names, nil for none or where from is there
 	given json.RawMessage      // the settings, by flag
 
+	samples string // of the data
+
 	committed atomic.Int64 // the newest step that this run has committed, 0 for none
 }
 
@@ -141,7 +143,7 @@ func (r *run) save(at train.Position) error {
 // dataPosition is where the run stands in its data, and what data that is.
 func (r *run) dataPosition(at train.Position) checkpoint.Data {
 	d := checkpoint.Data{Files: names(r.learning.data), Train: int64(r.corpus.Train.Len()), Val: int64(r.corpus.Val.Len()),
-		Sequences: int64(at.Step) * int64(r.job.globalBatch), Tokenizer: r.corpus.Tokenizer}
+		Samples: r.saves.samples, Sequences: int64(at.Step) * int64(r.job.globalBatch), Tokenizer: r.corpus.Tokenizer}
 	if r.corpus.Text {
 		d.Tokenizer = "bytes"
 	}

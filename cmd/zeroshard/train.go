@@ -214,6 +214,9 @@ func (r *run) open() (err error) {
 	if r.corpus, err = data.OpenSet(paths, r.model.Config().Vocab, r.job.seq); err != nil {
 		return err
 	}
+	if r.saves.samples, err = samples(r.corpus.Train, r.corpus.Val); err != nil {
+		return err
+	}
 	return r.checkData()
 }
 
