@@ -139,49 +139,6 @@ func TestResumeWithDataElsewhere(t *testing.T) {
 	ok(t, "train", "--out", "run", "--resume", "--quiet", "--stop-at", "3")
 }
 
-// fake is tokens that follow from their place, and from a change at one place.
-type fake struct{ n, changed int }
-
-func (f fake) Len() int { return f.n }
-
-func (f fake) Read(at int, dst []int32) error {
-	if at < 0 || at+len(dst) > f.n {
-		return fmt.Errorf("read of %d tokens at %d of %d", len(dst), at, f.n)
-	}
-	for i := range dst {
-		if dst[i] = int32((at + i) * 7 % 1000); at+i == f.changed {
-			dst[i]++
-		}
-	}
-	return nil
-}
-
-// Every token of a small part is looked at, and of a large one the first, the last, and some between.
-func TestSamples(t *testing.T) {
-	sum := func(train, val fake) string {
-		t.Helper()
-		text, err := samples(train, val)
-		if err != nil || len(text) != 8 {
-			t.Fatalf("%q, %v", text, err)
-		}
-		return text
-	}
-	for _, n := range []int{2, 17, 255, 256, 257, 511, 513, 65_535, 65_536, 1_000_003, 1 << 40} {
-		same := sum(fake{n, -1}, fake{9, -1})
-		for _, at := range []int{0, 1, n - 1, n / 2} {
-			if n > sampleWindows*sampleTokens && at == n/2 {
-				continue // it may lie between
-			}
-			if sum(fake{n, at}, fake{9, -1}) == same {
-				t.Errorf("%d tokens, another at %d: the same", n, at)
-			}
-		}
-		if sum(fake{n, -1}, fake{9, 8}) == same {
-			t.Errorf("%d tokens, other held-out ones: the same", n)
-		}
-	}
-}
-
 // One command line does for the first start and for every later one.
 func TestResumeWithNothingSaved(t *testing.T) {
 	empty(t)
@@ -239,8 +196,8 @@ func TestResumeRefusals(t *testing.T) {
 				says = nil
 			}
 			got := refused(t, c.code, says, append([]string{"train", "--quiet"}, c.args...)...)
-			if n := strings.Count(got.stderr, "\n"); n != 1 {
-				t.Errorf("%d lines:\n%s", n, got.stderr)
+			if n := strings.Count(got.stderr, "zeroshard: "); n != 1 {
+				t.Errorf("%d complaints:\n%s", n, got.stderr)
 			}
 		})
 	}
@@ -371,18 +328,19 @@ func TestSaveFails(t *testing.T) {
 		}
 		refused(t, exitFile, []string{"run/checkpoints", "not a directory"}, micro(t, "--out", "run", "--quiet")...)
 	})
-	t.Run("a file in a step's place", func(t *testing.T) {
+	t.Run("a folder in the place of a file", func(t *testing.T) {
 		empty(t)
-		if err := errors.Join(os.MkdirAll("run/checkpoints", 0o755), os.WriteFile("run/checkpoints/step-00000002", nil, 0o644)); err != nil {
+		if err := os.MkdirAll("run/checkpoints/latest/mine", 0o755); err != nil {
 			t.Fatal(err)
 		}
-		refused(t, exitFile, []string{"step 2 is not saved, the newest saved step is 1", "step-00000002"}, micro(t, "--out", "run", "--quiet", "--save-every", "1")...)
-		if got := files(t, "run/checkpoints"); slices.ContainsFunc(got, func(n string) bool { return strings.HasPrefix(n, ".") }) {
-			t.Errorf("left over: %v", got)
+		refused(t, exitFile, []string{"latest", "step 1", "the step itself is safe"}, micro(t, "--out", "run", "--quiet", "--save-every", "1")...)
+		if at := steps(t, "run"); !slices.Equal(at, []int{1}) {
+			t.Errorf("steps %v", at)
 		}
-		if err := os.Remove("run/checkpoints/step-00000002"); err != nil {
+		if err := os.RemoveAll("run/checkpoints/latest"); err != nil {
 			t.Fatal(err)
 		}
+		ok(t, "checkpoint", "verify", "run")
 		ok(t, "train", "--out", "run", "--resume")
 		ok(t, micro(t, "--out", "whole", "--quiet")...)
 		if a, b := readSummary(t, "run/summary.json"), readSummary(t, "whole/summary.json"); a.StateSHA256 != b.StateSHA256 || a.ResumedFrom != 1 {
@@ -391,6 +349,17 @@ func TestSaveFails(t *testing.T) {
 		if !slices.Equal(curve(t, "run"), curve(t, "whole")) {
 			t.Error("other metrics")
 		}
+	})
+	t.Run("what has a step's name and is none makes way", func(t *testing.T) {
+		empty(t)
+		if err := errors.Join(os.MkdirAll("run/checkpoints/step-00000001", 0o755), os.WriteFile("run/checkpoints/step-00000002", nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		ok(t, micro(t, "--out", "run", "--quiet", "--save-every", "1")...)
+		if at := steps(t, "run"); !slices.Equal(at, []int{1, 2, 3}) {
+			t.Errorf("steps %v", at)
+		}
+		ok(t, "checkpoint", "verify", "run")
 	})
 }
 
@@ -402,7 +371,7 @@ func TestResumeFromDamage(t *testing.T) {
 	at := "run/checkpoints/step-00000003/rank-00001.safetensors"
 	flip(t, at, -1)
 	got := refused(t, exitFile, []string{"corrupt: " + at}, "train", "--out", "run", "--resume", "--quiet")
-	if strings.Count(got.stderr, "\n") != 1 {
+	if strings.Count(got.stderr, "zeroshard: ") != 1 {
 		t.Errorf("said more than once:\n%s", got.stderr)
 	}
 	ok(t, "train", "--out", "run", "--resume=2", "--quiet")
