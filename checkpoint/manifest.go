@@ -53,14 +53,14 @@ type Param struct {
 // Len is the number of elements.
 func (p Param) Len() int { return shard.Param{Shape: p.Shape}.Len() }
 
-// Data is the position in the data. Its order is a function of (seed, step), so the position is the step; the counts and the samples show
+// Data is the position in the data. Its order is a function of (seed, step), so the position is the step; the counts and the hash show
 // whether it is the same data.
 type Data struct {
 	Files     []string `json:"files"` // as they were named
 	Train     int64    `json:"train_tokens"`
 	Val       int64    `json:"val_tokens"`
-	Samples   string   `json:"samples_crc32c,omitempty"` // of tokens here and there in both parts; "" where nobody looked
-	Sequences int64    `json:"sequences"`                // drawn so far
+	SHA256    string   `json:"tokens_sha256"` // of all of them: data.Set.SHA256
+	Sequences int64    `json:"sequences"`     // drawn so far
 	Tokenizer string   `json:"tokenizer,omitempty"`
 }
 

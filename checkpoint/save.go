@@ -48,10 +48,9 @@ func (s *Store) Begin(m Manifest) (*Save, error) {
 	return v, nil
 }
 
-// makeWay renames away a folder of the step's name that is no step, because its manifest is gone.
+// makeWay renames away what has the step's name and is no step: a folder whose manifest is gone, a file.
 func (s *Store) makeWay(step int) error {
-	_, err := s.fs.List(s.StepDir(step))
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, err := s.fs.List(s.StepDir(step)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return s.retire(step, superseded)

@@ -44,8 +44,14 @@ func (r *run) announce() {
 	fmt.Fprintf(w, "run        %d steps into %s, seed %d\n", l.end(), r.folder, l.seed)
 	if s := &r.saves; s.from != nil {
 		fmt.Fprintf(w, "resume     from step %d, saved at %s on %d rank(s)\n", s.from.Step, s.from.World.Strategy, s.from.World.Ranks)
+		if s.from.Step >= l.end() {
+			fmt.Fprintf(w, "           nothing is left to do: this command goes to step %d (--steps, --stop-at)\n", l.end())
+		}
 	} else if s.init != nil {
 		fmt.Fprintf(w, "init       weights of %s\n", s.initFrom)
+	}
+	for _, line := range r.saves.told {
+		fmt.Fprintf(r.warnings, "resume     %s\n", line)
 	}
 	fmt.Fprintf(w, "saves      %s\n", r.saves.describe(r.program))
 	fmt.Fprintf(w, "plan       %s\n", r.program.SHA256())

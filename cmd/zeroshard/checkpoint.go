@@ -40,8 +40,14 @@ func operands(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// find is checkpoint.Find for people: a run in which nothing is committed is a run all the same.
+// find is checkpoint.Find for people: a run in which nothing is committed is a run all the same, and a folder is known by its real name where
+// it was given as a link or as ".".
 func find(dir string) (*checkpoint.Store, int, error) {
+	if real, err := filepath.EvalSymlinks(dir); err == nil && (real != filepath.Clean(dir) || filepath.Base(real) == "." || filepath.Base(real) == "..") {
+		if real, err = filepath.Abs(real); err == nil {
+			dir = real
+		}
+	}
 	s, step, err := checkpoint.Find(checkpoint.OS{}, dir)
 	if errors.Is(err, checkpoint.ErrNone) {
 		if _, at := os.Stat(filepath.Join(dir, train.SettingsFile)); at == nil {
@@ -49,6 +55,18 @@ func find(dir string) (*checkpoint.Store, int, error) {
 		}
 	}
 	return s, step, err
+}
+
+// openSaved opens what dir names: a step, or the newest of a run.
+func openSaved(dir string) (*checkpoint.Saved, error) {
+	s, step, err := find(dir)
+	if err == nil && step < 0 {
+		step, err = s.Newest()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.Open(step)
 }
 
 func newLs() *cobra.Command {
@@ -166,7 +184,7 @@ func newDiff() *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		var open [2]*checkpoint.Saved
 		for i, dir := range args {
-			s, err := checkpoint.OpenNewest(checkpoint.OS{}, dir)
+			s, err := openSaved(dir)
 			if err != nil {
 				return err
 			}
@@ -235,7 +253,7 @@ func newConsolidate() *cobra.Command {
 		if out == "" {
 			return usagef("consolidate needs --out FILE")
 		}
-		s, err := checkpoint.OpenNewest(checkpoint.OS{}, args[0])
+		s, err := openSaved(args[0])
 		if err != nil {
 			return err
 		}

@@ -15,9 +15,13 @@ func Execute(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	out := &checked{w: stdout}
+	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.Execute()
+	if err == nil {
+		err = out.err
+	}
 	if err != nil {
 		fmt.Fprintln(stderr, complaint(err))
 	}
@@ -71,9 +75,12 @@ func noCommand(c *cobra.Command, args []string) error {
 }
 
 // noArguments refuses what is no flag.
-func noArguments(_ *cobra.Command, args []string) error {
+func noArguments(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
+	}
+	if f := c.Flags().Lookup("resume"); f != nil && f.Changed && strings.Trim(args[0], "0123456789") == "" {
+		return usagef("unexpected argument %q: a step is given as --resume=%s", args[0], args[0])
 	}
 	return usagef("unexpected argument %q: all settings are flags", args[0])
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"syscall"
 
 	"zeroshard/checkpoint"
@@ -34,7 +35,7 @@ const (
 	exitPeer   = 5   // a peer was lost or a wait timed out
 	exitSaved  = 75  // stopped on request, state saved
 	exitInt    = 130 // ended by INT without saved state
-	exitTerm   = 143 // ended by TERM or HUP without saved state
+	exitTerm   = 143 // ended by TERM, HUP or USR1 without saved state
 )
 
 // exitCodes is the only place that knows which error means which code: the first row that matches decides.
@@ -44,20 +45,22 @@ var exitCodes = [...]struct {
 }{
 	{exitSaved, as[*savedError]},
 	{exitInt, signalled(syscall.SIGINT)},
-	{exitTerm, signalled(syscall.SIGTERM)},
-	{exitTerm, signalled(syscall.SIGHUP)},
+	{exitTerm, as[*signalError]},
 	{exitUsage, as[*usageError]},
+	{exitFile, as[*outputError]},
+	{exitFile, is(hf.ErrFolder, hf.ErrTensors)}, // a folder of others is a file, whatever is wrong in it
 	{exitNoFit, is(memory.ErrLimit, device.ErrMemory)},
 	{exitUsage, is(zero.ErrStrategy, zero.ErrOptions, shard.ErrWorld, shard.ErrWindows, shard.ErrMesh, gpt.ErrConfig, gpt.ErrShape)},
 	{exitUsage, is(optim.ErrOptimizer, data.ErrMismatch, train.ErrExists, checkpoint.ErrMismatch)},
 	{exitUsage, is(hf.ErrUnsupported, hf.ErrExport)},
-	{exitFile, is(hf.ErrFolder, hf.ErrTensors)},
-	{exitFile, is(checkpoint.ErrCorrupt, checkpoint.ErrNone, checkpoint.ErrSave, safetensors.ErrCorrupt)},
+	{exitFile, is(checkpoint.ErrCorrupt, checkpoint.ErrNone, checkpoint.ErrSave, checkpoint.ErrExists, safetensors.ErrCorrupt)},
 	{exitFile, is(data.ErrCorrupt, data.ErrNoCorpus, report.ErrRun, report.ErrMetrics)},
 	{exitFile, is(offload.ErrCorrupt, offload.ErrTorn, io.ErrUnexpectedEOF)},
 	{exitUsage, is(tokenizer.ErrUnknown, prepare.ErrOptions, prepare.ErrExists, prepare.ErrEmpty, prepare.ErrID)},
 	{exitFile, is(tokenizer.ErrFolder, prepare.ErrInput)},
 	{exitFile, as[*fs.PathError]},
+	{exitFile, as[*os.LinkError]},
+	{exitFile, as[*os.SyscallError]},
 	{exitNoFit, is(offload.ErrSpace)}, // host memory
 }
 

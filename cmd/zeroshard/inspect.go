@@ -16,7 +16,7 @@ func newInspect() *cobra.Command {
 	c := &cobra.Command{Use: "inspect DIR", Short: "Show a step's parameters: shapes, dtypes, norms; and where its run stood", Args: operands("a run's or a step's folder")}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		s, err := checkpoint.OpenNewest(checkpoint.OS{}, args[0])
+		s, err := openSaved(args[0])
 		if err != nil {
 			return err
 		}

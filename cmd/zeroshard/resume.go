@@ -2,20 +2,18 @@ package main
 
 import (
 	"cmp"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/spf13/pflag"
 
 	"zeroshard/checkpoint"
-	"zeroshard/data"
 	"zeroshard/data/tokenizer"
 	"zeroshard/models/gpt"
 	"zeroshard/train"
@@ -44,6 +42,11 @@ func (r *run) findSaved() error {
 	}
 	store := r.savedIn()
 	step, err := store.Newest()
+	if checkpoint.IsNone(err) {
+		if _, inside := checkpoint.NewStore(checkpoint.OS{}, r.output.out).Newest(); inside == nil {
+			return usagef("--out %s: that is the folder of a run's steps; the run is the folder above it", r.output.out)
+		}
+	}
 	if s.resume != newest {
 		if step, err = strconv.Atoi(s.resume); err != nil || step < 0 {
 			return usagef("--resume=%s: want a step, or --resume alone for the newest", s.resume)
@@ -54,14 +57,18 @@ func (r *run) findSaved() error {
 		}
 	}
 	if s.resume == newest && errors.Is(err, checkpoint.ErrNone) {
-		fmt.Fprintf(r.stderr, "resume     nothing is saved in %s: starting at step 0\n", r.output.out)
+		fmt.Fprintf(r.warnings, "resume     nothing is saved in %s: starting at step 0\n", r.output.out)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	s.from, err = checkpoint.ReadManifest(checkpoint.OS{}, store.StepDir(step))
-	if err == nil && step == 0 {
+	if err != nil {
+		s.from = &checkpoint.Manifest{Position: checkpoint.Position{Step: step}} // all that olderStep needs
+		return r.olderStep(err)
+	}
+	if step == 0 {
 		err = usagef("--resume: %s holds imported weights, not a run that could go on: start one with --init-from %s", r.output.out, quote(r.output.out))
 	}
 	return err
@@ -97,6 +104,20 @@ func (r *run) checkFolder() error {
 	return usagef("--out %s: steps up to %d are saved in it: go on with them (--resume), choose another folder or remove them", r.output.out, step)
 }
 
+// olderStep adds to the error of a damaged step which older one a run can go on from.
+func (r *run) olderStep(err error) error {
+	if !errors.Is(err, checkpoint.ErrCorrupt) {
+		return err
+	}
+	steps, at := r.savedIn().Steps()
+	for _, step := range slices.Backward(steps) {
+		if step < r.saves.from.Step && r.savedIn().VerifyStep(step) == nil {
+			return fmt.Errorf("%w: step %d is sound, go on from it with --resume=%d", err, step, step)
+		}
+	}
+	return errors.Join(err, at)
+}
+
 // savedIn is the store in --out.
 func (r *run) savedIn() *checkpoint.Store {
 	return checkpoint.NewStore(checkpoint.OS{}, filepath.Join(r.output.out, checkpoint.Folder))
@@ -122,7 +143,7 @@ func (r *run) inherit(set *pflag.FlagSet) error {
 				errs = append(errs, fmt.Errorf("%w: its --%s %q: %w", checkpoint.ErrMismatch, f.Name, old, err))
 			}
 		case strings.HasSuffix(f.Usage, changed) && f.Name != "model":
-			fmt.Fprintf(r.stderr, "resume     changed since step %d: --%s was %s, is %s\n", r.saves.from.Step, f.Name, old, now)
+			r.saves.told = append(r.saves.told, fmt.Sprintf("changed since step %d: --%s was %s, is %s", r.saves.from.Step, f.Name, old, now))
 		}
 	})
 	if len(errs) == 0 {
@@ -213,6 +234,7 @@ func (r *run) checkData() error {
 				"--data DIR", r.saves.initFrom, words.Name(), quote(cmp.Or(src.tokenizer, words.Name())))
 		}
 	}
+	r.fingerprint()
 	if r.saves.from == nil {
 		return nil
 	}
@@ -221,43 +243,18 @@ func (r *run) checkData() error {
 		return usagef("--data: the run was trained on %d tokens with %d held out (%s), these files have %d and %d: go on with the same data, or start a new run from "+
 			"its weights with --init-from %s", was.Train, was.Val, strings.Join(was.Files, ", "), n, v, quote(r.output.out))
 	}
-	if was.Samples != "" && was.Samples != r.saves.samples {
-		return usagef("--data: the run was trained on other tokens (%s): these files have as many, but not the same; go on with the same data, or start a new run from its weights with "+
+	hash, err := r.saves.corpus()
+	if err == nil && hash != was.SHA256 {
+		err = usagef("--data: the run was trained on other tokens (%s): these files have as many, but not the same; go on with the same data, or start a new run from its weights with "+
 			"--init-from %s", strings.Join(was.Files, ", "), quote(r.output.out))
 	}
-	return nil
+	return err
 }
 
-// Samples of the data: windows that are spread evenly over each part, so that other data shows, whatever its size.
-const (
-	sampleWindows = 256
-	sampleTokens  = 256
-)
-
-// samples is a checksum of tokens here and there in the parts of the data.
-func samples(parts ...data.Tokens) (string, error) {
-	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
-	window := make([]int32, sampleTokens)
-	for _, t := range parts {
-		n := min(sampleWindows, (t.Len()+sampleTokens-1)/sampleTokens)
-		for w := range n {
-			some := window[:min(sampleTokens, t.Len())]
-			at := 0
-			if n > 1 {
-				at = (t.Len() - len(some)) / (n - 1) * w
-			}
-			if w == n-1 {
-				at = t.Len() - len(some)
-			}
-			if err := t.Read(at, some); err != nil {
-				return "", err
-			}
-			if err := binary.Write(h, binary.LittleEndian, some); err != nil {
-				return "", err
-			}
-		}
-	}
-	return fmt.Sprintf("%08x", h.Sum32()), nil
+// fingerprint begins to hash the corpus. Nobody waits for it before the first save, or before a run goes on.
+func (r *run) fingerprint() {
+	r.saves.corpus = sync.OnceValues(r.corpus.SHA256)
+	go r.saves.corpus()
 }
 
 // quote is a word for a shell.

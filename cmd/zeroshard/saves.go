@@ -32,8 +32,9 @@ type saves struct {
 	from  *checkpoint.Manifest // of the step that the run goes on from, nil for none
 	init  *source              // what --init-from names, nil for none or where from is there
 	given json.RawMessage      // the settings, by flag
+	told  []string             // of settings that are not as they were
 
-	samples string // of the data
+	corpus func() (string, error) // the hash of what is trained on
 
 	committed atomic.Int64 // the newest step that this run has committed, 0 for none
 }
@@ -131,23 +132,29 @@ func (r *run) saver(sig *signals) func(train.Position) error {
 // save takes the state; the rest happens while training goes on.
 func (r *run) save(at train.Position) error {
 	m := r.cluster.Manifest(checkpoint.Position{Step: at.Step, Updates: at.Step - at.Skipped, Tokens: at.Tokens, Seed: r.learning.seed})
-	model, err := json.Marshal(savedModel{"gpt", r.job.model, r.model.Config()})
-	if err != nil {
+	var err error
+	if m.Model, err = json.Marshal(savedModel{"gpt", r.job.model, r.model.Config()}); err != nil {
 		return err
 	}
-	m.Model, m.Settings = model, r.saves.given
-	m.Data = r.dataPosition(at)
+	if m.Data, err = r.dataPosition(at); err != nil {
+		return err
+	}
+	m.Settings = r.saves.given
 	return r.saves.saver.Save(m, r.cluster.Sources())
 }
 
 // dataPosition is where the run stands in its data, and what data that is.
-func (r *run) dataPosition(at train.Position) checkpoint.Data {
-	d := checkpoint.Data{Files: names(r.learning.data), Train: int64(r.corpus.Train.Len()), Val: int64(r.corpus.Val.Len()),
-		Samples: r.saves.samples, Sequences: int64(at.Step) * int64(r.job.globalBatch), Tokenizer: r.corpus.Tokenizer}
+func (r *run) dataPosition(at train.Position) (d checkpoint.Data, err error) {
+	d = checkpoint.Data{Files: names(r.learning.data), Train: int64(r.corpus.Train.Len()), Val: int64(r.corpus.Val.Len()), Tokenizer: r.corpus.Tokenizer}
 	if r.corpus.Text {
 		d.Tokenizer = "bytes"
 	}
-	return d
+	if from := r.saves.from; from != nil {
+		d.Sequences = from.Data.Sequences
+	}
+	d.Sequences += int64(at.Step-r.saves.position().Step) * int64(r.job.globalBatch)
+	d.SHA256, err = r.saves.corpus()
+	return d, err
 }
 
 // describe is the line about saving before a run.

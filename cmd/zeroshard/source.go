@@ -33,7 +33,7 @@ func openSource(dir string) (*source, error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	saved, err := checkpoint.OpenNewest(checkpoint.OS{}, dir)
+	saved, err := openSaved(dir)
 	if err != nil {
 		if errors.Is(err, checkpoint.ErrNone) {
 			err = fmt.Errorf("%w, and no config.json makes it a Hugging Face folder", err)

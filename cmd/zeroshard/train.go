@@ -44,8 +44,8 @@ type run struct {
 	streams
 }
 
-// streams are where results and progress go.
-type streams struct{ stdout, stderr io.Writer }
+// streams are where results, progress, and what nobody should miss go: --quiet silences the first two.
+type streams struct{ stdout, stderr, warnings io.Writer }
 
 func newTrain() *cobra.Command {
 	r := &run{}
@@ -56,7 +56,7 @@ func newTrain() *cobra.Command {
 			"and a text that the model writes. A flag whose help ends in \"Bits: unchanged\" never changes a bit of the trained state.",
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			r.stdout, r.stderr = c.OutOrStdout(), c.ErrOrStderr()
+			r.stdout, r.stderr, r.warnings = c.OutOrStdout(), c.ErrOrStderr(), c.ErrOrStderr()
 			if r.output.quiet {
 				r.stdout, r.stderr = io.Discard, io.Discard
 			}
@@ -183,10 +183,10 @@ func (r *run) load(ctx context.Context) error {
 		return nil
 	}
 	saved, err := r.savedIn().Open(s.from.Step)
-	if err != nil {
-		return err
+	if err == nil {
+		err = errors.Join(r.cluster.Restore(ctx, saved), saved.Close())
 	}
-	return errors.Join(r.cluster.Restore(ctx, saved), saved.Close())
+	return r.olderStep(err)
 }
 
 // open finds the data and the places to write to.
@@ -212,9 +212,6 @@ func (r *run) open() (err error) {
 		}
 	}
 	if r.corpus, err = data.OpenSet(paths, r.model.Config().Vocab, r.job.seq); err != nil {
-		return err
-	}
-	if r.saves.samples, err = samples(r.corpus.Train, r.corpus.Val); err != nil {
 		return err
 	}
 	return r.checkData()
@@ -310,6 +307,10 @@ func (r *run) sample(ctx context.Context, stop <-chan struct{}) error {
 	}
 	text, err := train.Sample(ctx, r.cluster, prompt, train.Sampling{Tokens: r.output.sample, Context: r.job.seq, Temperature: 0.8,
 		TopK: 40, Seed: r.learning.seed, Stop: stop})
+	if errors.Is(err, train.ErrLogits) { // of the state that was trained, which is saved and can be looked at
+		fmt.Fprintf(r.stderr, "note       no sample: %v\n", err)
+		return nil
+	}
 	if err != nil || len(text) == 0 {
 		return err
 	}
