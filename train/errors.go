@@ -13,7 +13,21 @@ var (
 	ErrDiverged = errors.New("train: diverged")
 	// ErrExists is a run folder that holds a run already.
 	ErrExists = errors.New("train: the run folder is in use")
+	// ErrLogits is what every [LogitsError] wraps: no token can be drawn.
+	ErrLogits = errors.New("train: logits that are not finite")
 )
+
+// LogitsError says which token of a text has logits among which is NaN or an infinity.
+type LogitsError struct {
+	Token int // counted from 0, with the prompt's
+}
+
+func (e *LogitsError) Error() string {
+	return fmt.Sprintf("the logits of token %d are not finite", e.Token)
+}
+
+// Unwrap makes errors.Is(err, ErrLogits) true.
+func (e *LogitsError) Unwrap() error { return ErrLogits }
 
 // DivergedError says where the last of the skipped steps went wrong.
 type DivergedError struct {

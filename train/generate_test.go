@@ -3,7 +3,10 @@ package train_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"zeroshard/train"
@@ -58,7 +61,7 @@ func TestGenerateDoesNotDependOnTheBatch(t *testing.T) {
 	all := generate(t, &scorer{}, prompts, s)
 	ended := 0
 	for i := range prompts {
-		s.First = i
+		s.Copies = []int{train.Copies(prompts)[i]}
 		if got := generate(t, &scorer{}, prompts[i:i+1], s)[0]; !slices.Equal(got, all[i]) {
 			t.Errorf("text %d: alone %v, beside others %v", i, got, all[i])
 		}
@@ -74,6 +77,66 @@ func TestGenerateDoesNotDependOnTheBatch(t *testing.T) {
 	}
 	if slices.Equal(all[0], all[3]) {
 		t.Error("one prompt twice gave one text twice")
+	}
+}
+
+// Alone or in any company, in any order, a prompt has one text; its copies have others, of which each again has one.
+func TestGenerateIsAFunctionOfThePrompt(t *testing.T) {
+	s := train.Sampling{Tokens: 9, Context: 6, Temperature: 1, Seed: 4}
+	want := map[string]string{}
+	for _, prompts := range [][][]int32{{{1}}, {{2}}, {{1, 1}}, {{2}, {1}}, {{1, 1}, {1}, {1}, {2}, {1}}, {{1}, {2}, {1}, {1, 1}}} {
+		s.Copies = nil
+		texts := generate(t, &scorer{}, prompts, s)
+		copies := train.Copies(prompts)
+		for i, text := range texts {
+			is := fmt.Sprint(prompts[i], copies[i])
+			if had, ok := want[is]; ok && had != fmt.Sprint(text) {
+				t.Errorf("of %v, prompt %s: %v, elsewhere %s", prompts, is, text, had)
+			}
+			want[is] = fmt.Sprint(text)
+		}
+	}
+	drawn := map[string]bool{}
+	for _, text := range want {
+		drawn[text] = true
+	}
+	if len(drawn) != 5 || len(want) != 5 {
+		t.Errorf("%d texts of %d different prompts: %v", len(drawn), len(want), want)
+	}
+	s.Copies = []int{1, 2}
+	if err := train.Generate(t.Context(), &scorer{}, [][]int32{{1}}, s, func(train.Drawn) error { return nil }); err == nil {
+		t.Error("two counts for one prompt")
+	}
+}
+
+// spoiled has logits of which one is no number from a length on.
+type spoiled struct {
+	scorer
+	from int
+	v    float32
+}
+
+func (s *spoiled) Scores(ctx context.Context, texts [][]int32) ([][]float32, error) {
+	rows, err := s.scorer.Scores(ctx, texts)
+	for i, t := range texts {
+		if len(t) >= s.from {
+			rows[i][5] = s.v
+		}
+	}
+	return rows, err
+}
+
+// Of logits that are not finite nothing is drawn, at whatever temperature.
+func TestGenerateRefusesLogits(t *testing.T) {
+	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		for _, s := range []train.Sampling{{Tokens: 9, Context: 9, Temperature: 1}, {Tokens: 9, Context: 9, Temperature: 1, TopK: 1, TopP: 0.5}, {Tokens: 9, Context: 9}} {
+			n := 0
+			err := train.Generate(t.Context(), &spoiled{from: 4, v: float32(v)}, [][]int32{{1, 2}}, s, func(train.Drawn) error { n++; return nil })
+			var at *train.LogitsError
+			if !errors.Is(err, train.ErrLogits) || !errors.As(err, &at) || at.Token != 4 || n != 2 || !strings.Contains(err.Error(), "the logits of token 4 are not finite") {
+				t.Errorf("%v, %+v: %v after %d tokens", v, s, err, n)
+			}
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -16,13 +17,13 @@ type Sampling struct {
 	TopK        int     // only the best so many are drawn from; 0: all
 	TopP        float64 // of those, only the best that together have this probability; 0 or 1: all
 	Seed        uint64
-	First       int             // number of the first prompt: what is drawn for a prompt follows from Seed and its number
+	Copies      []int           // Generate: how many prompts with the same tokens came before each; nil: what the call itself shows
 	End         *int32          // the token that ends a text, and is no part of it; nil: none does
 	Stop        <-chan struct{} // closed: draw no more
 }
 
 // Sample continues prompt (at least one token) and returns what it drew. Where the text has become longer than Context, the model sees
-// its end.
+// its end. Errors: those of w, and *LogitsError.
 func Sample(ctx context.Context, w World, prompt []int32, s Sampling) ([]int32, error) {
 	t := begin(prompt, s, prng.New(s.Seed).Named("sample"))
 	for !t.done && !stopped(s.Stop) {
@@ -30,7 +31,9 @@ func Sample(ctx context.Context, w World, prompt []int32, s Sampling) ([]int32, 
 		if err != nil {
 			return t.drawn(), fmt.Errorf("train: sample: %w", err)
 		}
-		t.draw(logits, s)
+		if _, _, err := t.draw(logits, s); err != nil {
+			return t.drawn(), fmt.Errorf("train: sample: %w", err)
+		}
 	}
 	return t.drawn(), nil
 }
@@ -49,13 +52,43 @@ type Drawn struct {
 	Ended  bool // the text has come to its end, of which Token is the sign and not a part
 }
 
+// Copies counts for each prompt the ones before it that have the same tokens.
+func Copies(prompts [][]int32) []int {
+	copies, had := make([]int, len(prompts)), map[string]int{}
+	var raw []byte
+	for i, p := range prompts {
+		raw = raw[:0]
+		for _, id := range p {
+			raw = binary.LittleEndian.AppendUint32(raw, uint32(id))
+		}
+		copies[i] = had[string(raw)]
+		had[string(raw)]++
+	}
+	return copies
+}
+
+// promptKey is a function of the prompt's tokens, and of how many like it came before.
+func promptKey(seed uint64, prompt []int32, before int) prng.Key {
+	key := prng.New(seed).Named("generate").Sub(uint64(len(prompt)))
+	for _, id := range prompt {
+		key = key.Sub(uint64(uint32(id)))
+	}
+	return key.Sub(uint64(before))
+}
+
 // Generate continues prompts (each at least one token) side by side and calls emit for each token drawn; a text's tokens come in order. What
-// is drawn for prompt i is a function of the seed, First+i and the prompt: not of the others. An error of emit ends it.
+// is drawn for a prompt is a function of the seed, its tokens and how often the same stood before it: not of other prompts. An error of
+// emit ends it. Errors: those of w and of emit, and *LogitsError.
 func Generate(ctx context.Context, w Scorer, prompts [][]int32, s Sampling, emit func(Drawn) error) error {
-	key := prng.New(s.Seed).Named("generate")
+	if s.Copies == nil {
+		s.Copies = Copies(prompts)
+	}
+	if len(s.Copies) != len(prompts) {
+		return fmt.Errorf("train: generate: %d counts of copies for %d prompts", len(s.Copies), len(prompts))
+	}
 	texts, seen := make([]*text, len(prompts)), make([][]int32, len(prompts))
 	for i, p := range prompts {
-		texts[i] = begin(p, s, key.Sub(uint64(s.First+i)))
+		texts[i] = begin(p, s, promptKey(s.Seed, p, s.Copies[i]))
 	}
 	for !stopped(s.Stop) {
 		left := false
@@ -75,7 +108,10 @@ func Generate(ctx context.Context, w Scorer, prompts [][]int32, s Sampling, emit
 			if t.done {
 				continue
 			}
-			id, ended := t.draw(rows[i], s)
+			id, ended, err := t.draw(rows[i], s)
+			if err != nil {
+				return fmt.Errorf("train: generate: text %d: %w", i+1, err)
+			}
 			if err := emit(Drawn{Prompt: i, Token: id, Last: t.done, Ended: ended}); err != nil {
 				return err
 			}
@@ -109,12 +145,17 @@ func (t *text) seen() []int32 {
 }
 
 // draw adds one token, but not the one that ends the text.
-func (t *text) draw(logits []float32, s Sampling) (id int32, ended bool) {
+func (t *text) draw(logits []float32, s Sampling) (id int32, ended bool, err error) {
+	for _, v := range logits {
+		if v-v != 0 { // NaN, +Inf, -Inf
+			return 0, false, &LogitsError{Token: len(t.tokens)}
+		}
+	}
 	n := len(t.tokens) - t.prompt
 	id = pick(logits, s, float64(t.key.Uniform(uint64(n))))
 	if ended = s.End != nil && id == *s.End; !ended {
 		t.tokens = append(t.tokens, id)
 	}
 	t.done = ended || n+1 >= t.most
-	return id, ended
+	return id, ended, nil
 }

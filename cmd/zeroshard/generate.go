@@ -37,8 +37,9 @@ func newGenerate() *cobra.Command {
 		Short: "Let a model continue texts",
 		Long: "generate lets the model of a checkpoint, or of a Hugging Face folder, continue prompts. The texts go to standard output as they come, as valid\n" +
 			"UTF-8, each after its prompt; with several, a line of dashes stands between them. A text ends after --max-tokens tokens or where the model\n" +
-			"ends it. What is drawn for a prompt follows from the seed, the prompt and its number, whatever is drawn beside it. Where a text is longer\n" +
-			"than the model's positions, the model sees its end: when they are full, the older half is forgotten.",
+			"ends it. What is drawn for a prompt follows from the seed and the prompt, whatever is drawn beside it; where a prompt is given again, also\n" +
+			"from how often it was before. Where a text is longer than the model's positions, the model sees its end: when they are full, the older\n" +
+			"half is forgotten.",
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			sig := watch(io.Discard)
@@ -164,10 +165,11 @@ func (g *generation) main(ctx context.Context, stop <-chan struct{}) error {
 	if err := g.start(ctx, zeroshard.Config{Seq: s.Context, Texts: batch}); err != nil {
 		return err
 	}
+	copies := train.Copies(g.ids)
 	began, tokens := time.Now(), 0
 	for lo := 0; lo < len(g.ids); lo += batch {
 		hi := min(lo+batch, len(g.ids))
-		s.First = lo
+		s.Copies = copies[lo:hi]
 		t := newTeller(g, lo, hi)
 		if err := t.begin(); err != nil {
 			return err
@@ -177,11 +179,19 @@ func (g *generation) main(ctx context.Context, stop <-chan struct{}) error {
 			return t.hear(d)
 		})
 		if err = errors.Join(err, t.end()); err != nil {
-			return err
+			return g.explain(err)
 		}
 	}
 	g.told("generate", tokens, time.Since(began))
 	return nil
+}
+
+// explain names the weights that are to blame for logits that are not finite, and the prompt by its text.
+func (g *generation) explain(err error) error {
+	if !errors.Is(err, train.ErrLogits) {
+		return err
+	}
+	return fmt.Errorf("%w%s", err, g.source.notFinite())
 }
 
 // known scores only what the tokenizer knows: a model's vocabulary may be padded.

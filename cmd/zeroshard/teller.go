@@ -24,6 +24,7 @@ type teller struct {
 type telling struct {
 	stream *tokenizer.Stream
 	held   strings.Builder // what waits for its turn
+	text   strings.Builder // all of it, for JSON
 	done   bool
 	record record
 }
@@ -57,13 +58,15 @@ func (t *teller) begin() error {
 		if t.g.prompts[t.first+i] == "" { // what starts a document is no part of it
 			continue
 		}
+		var prompt strings.Builder
 		for _, id := range x.record.PromptIDs {
 			piece, err := x.stream.Add(id)
 			if err != nil {
 				return err
 			}
-			x.record.Prompt += piece
+			prompt.WriteString(piece)
 		}
+		x.record.Prompt = prompt.String()
 		x.held.WriteString(x.record.Prompt)
 	}
 	return t.tell()
@@ -77,19 +80,22 @@ func (t *teller) hear(d train.Drawn) error {
 		if err != nil {
 			return err
 		}
-		x.add(piece)
+		t.add(x, piece)
 		x.record.IDs = append(x.record.IDs, d.Token)
 	}
 	if d.Last {
-		x.add(x.stream.End())
+		t.add(x, x.stream.End())
 		x.done = true
 	}
 	return t.tell()
 }
 
-func (x *telling) add(piece string) {
-	x.held.WriteString(piece)
-	x.record.Text += piece
+func (t *teller) add(x *telling, piece string) {
+	if t.g.json {
+		x.text.WriteString(piece)
+	} else {
+		x.held.WriteString(piece)
+	}
 }
 
 // tell writes what can be written.
@@ -121,6 +127,7 @@ func (t *teller) write(x *telling) error {
 	case t.g.json && !x.done:
 		return nil
 	case t.g.json:
+		x.record.Text = x.text.String()
 		return json.NewEncoder(t.out).Encode(x.record)
 	}
 	text := x.held.String()
@@ -136,7 +143,7 @@ func (t *teller) write(x *telling) error {
 func (t *teller) end() error {
 	for i := range t.texts {
 		if x := &t.texts[i]; !x.done {
-			x.add(x.stream.End())
+			t.add(x, x.stream.End())
 			x.done = true
 		}
 	}

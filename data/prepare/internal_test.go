@@ -53,6 +53,23 @@ func TestLineLimit(t *testing.T) {
 	}
 }
 
+// A byte-order mark at the beginning of a file is none of its text, and anywhere else it is.
+func TestByteOrderMark(t *testing.T) {
+	const mark = "\xEF\xBB\xBF"
+	l := newLineReader("a.jsonl", "text", strings.NewReader(mark+`{"text": "`+mark+`a"}`+"\n"+mark+`{"text": "b"}`))
+	if text, err := l.next(); text != mark+"a" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err := l.next(); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "line 2: want a JSON object") {
+		t.Errorf("%v", err)
+	}
+	for _, short := range []string{"", mark, mark[:2]} {
+		if text, err := newLineReader("a.jsonl", "text", strings.NewReader(short)).next(); err == nil {
+			t.Errorf("%q: %q", short, text)
+		}
+	}
+}
+
 // The cuts of nanoGPT, and no overflow.
 func TestSplit(t *testing.T) {
 	s := newSplit(0.1)

@@ -23,8 +23,15 @@ type lineReader struct {
 	limit int
 }
 
+// bom may stand at the beginning of a UTF-8 file. It is no part of the first document.
+const bom = "\uFEFF"
+
 func newLineReader(path, field string, r io.Reader) *lineReader {
-	return &lineReader{path: path, field: field, in: bufio.NewReaderSize(r, 1<<16), limit: maxLine}
+	in := bufio.NewReaderSize(r, 1<<16)
+	if head, _ := in.Peek(len(bom)); string(head) == bom {
+		_, _ = in.Discard(len(bom))
+	}
+	return &lineReader{path: path, field: field, in: in, limit: maxLine}
 }
 
 // next is the next document, io.EOF after the last. Empty lines are none.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -199,23 +200,29 @@ func (f *folder) config() error {
 	if config.PrefixSpace {
 		return badFile(f.path(configFile), "add_prefix_space is true: a space before each text is not supported, set it to false")
 	}
-	for id, name := range config.Added {
-		var n int64
-		if _, err := fmt.Sscan(id, &n); err != nil {
+	decoder := map[string]int64{}
+	for _, id := range sorted(config.Added) {
+		n, err := strconv.ParseInt(id, 10, 64)
+		if err != nil {
 			return badFile(f.path(configFile), "added_tokens_decoder: %q is no id", id)
 		}
-		if added == nil {
-			added = map[string]int64{}
-		}
-		added[string(name)] = n
+		decoder[string(config.Added[id])] = n
 	}
-	if err := f.addAll(configFile, added); err != nil {
+	if err := errors.Join(f.addSpecial(addedFile, added), f.addSpecial(configFile, decoder)); err != nil {
 		return err
 	}
-	for _, id := range added {
+	return f.end(config.EOS, special.EOS)
+}
+
+// addSpecial gives ids to names that are texts.
+func (f *folder) addSpecial(file string, ids map[string]int64) error {
+	if err := f.addAll(file, ids); err != nil {
+		return err
+	}
+	for _, id := range ids {
 		f.special[int32(id)] = true
 	}
-	return f.end(config.EOS, special.EOS)
+	return nil
 }
 
 // end finds the end-of-text token: what the configuration names, the first that does, or else GPT-2's.

@@ -128,7 +128,13 @@ func TestOpenFaults(t *testing.T) {
 		{"other class", small(t), map[string]string{"tokenizer_config.json": `{"tokenizer_class": "CLIPTokenizer"}`}, "tokenizer_class CLIPTokenizer"},
 		{"prefix", small(t), map[string]string{"tokenizer_config.json": `{"add_prefix_space": true}`}, "add_prefix_space"},
 		{"broken configuration", small(t), map[string]string{"tokenizer_config.json": `[`}, "tokenizer_config.json"},
-		{"added twice", small(t), map[string]string{"added_tokens.json": `{"ab": 77}`}, `"ab" has ids 2 and 77`},
+		{"added twice", small(t), map[string]string{"added_tokens.json": `{"ab": 77}`}, `added_tokens.json: token "ab" has ids 2 and 77`},
+		{"added with a bad id", small(t), map[string]string{"added_tokens.json": `{"<x>": -1}`, "tokenizer_config.json": `{}`}, `added_tokens.json: id -1 of token "<x>"`},
+		{"added by the configuration with a bad id", small(t), map[string]string{"added_tokens.json": `{}`, "tokenizer_config.json": `{"added_tokens_decoder": {"-1": {"content": "<x>"}}}`},
+			`tokenizer_config.json: id -1 of token "<x>"`},
+		{"added with two ids", small(t), map[string]string{"added_tokens.json": `{"<x>": 302}`, "tokenizer_config.json": `{"added_tokens_decoder": {"303": {"content": "<x>"}}}`},
+			`tokenizer_config.json: token "<x>" has ids 302 and 303`},
+		{"added with half an id", small(t), map[string]string{"tokenizer_config.json": `{"added_tokens_decoder": {"303x": {"content": "<x>"}}}`}, `"303x" is no id`},
 		{"added without id", small(t), map[string]string{"tokenizer_config.json": `{"added_tokens_decoder": {"x": {"content": "y"}}}`}, `"x" is no id`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package hf
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -54,7 +53,8 @@ type switches struct {
 // tied says whether logits come from wte.weight.
 func (s *settings) tied() bool { return s.Tied == nil || *s.Tied }
 
-// parseConfig reads config.json. Errors: ErrFolder (no JSON, or of another shape), ErrUnsupported and gpt.ErrConfig, all at once.
+// parseConfig reads config.json. Errors: ErrFolder (no JSON, or of another shape), ErrUnsupported, and gpt.ErrConfig with ErrFolder: all that
+// is wrong at once, on one line.
 func parseConfig(text []byte) (*settings, gpt.Config, error) {
 	s := &settings{
 		dimensions: dimensions{Vocab: 50257, Positions: 1024, Width: 768, Layers: 12, Heads: 12},
@@ -68,15 +68,41 @@ func parseConfig(text []byte) (*settings, gpt.Config, error) {
 	if s.Inner != nil {
 		c.Inner = *s.Inner
 	}
-	if err := errors.Join(s.judge(), c.Validate()); err != nil {
-		return nil, gpt.Config{}, fmt.Errorf("%s: %w", configFile, err)
+	bad := s.judge()
+	if len(bad) == 0 { // else its values may be so wrong that they are told twice
+		if err := c.Validate(); err != nil {
+			bad = append(bad, fmt.Errorf("%w: %w", ErrFolder, err))
+		}
+	}
+	if len(bad) > 0 {
+		return nil, gpt.Config{}, fmt.Errorf("%s: %w", configFile, bad)
 	}
 	return s, c, nil
 }
 
+// joined is errors.Join on one line.
+func joined(errs []error) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return reasons(errs)
+}
+
+// reasons is several faults of one file, on one line.
+type reasons []error
+
+func (r reasons) Error() string {
+	text := make([]string, len(r))
+	for i, err := range r {
+		text[i] = strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	return strings.Join(text, "; ")
+}
+
+func (r reasons) Unwrap() []error { return r }
+
 // judge returns everything that package gpt cannot do.
-func (s *settings) judge() error {
-	var errs []error
+func (s *settings) judge() (errs reasons) {
 	refuse := func(bad bool, sentinel error, format string, args ...any) {
 		if bad {
 			errs = append(errs, fmt.Errorf("%w: "+format, append([]any{sentinel}, args...)...))
@@ -90,7 +116,7 @@ func (s *settings) judge() error {
 		refuse(!gpt2, ErrUnsupported, "model_type is %q, only gpt2 is read", *s.ModelType)
 	}
 	if !gpt2 {
-		return errors.Join(errs...) // the other fields mean nothing here
+		return errs // the other fields mean nothing here
 	}
 	tanh := s.Activation == "gelu_new" || s.Activation == "gelu_pytorch_tanh"
 	refuse(!tanh, ErrUnsupported, "activation_function is %q, only gelu_new and gelu_pytorch_tanh (the tanh form of GELU) are computed", s.Activation)
@@ -109,7 +135,7 @@ func (s *settings) judge() error {
 	}{{"embd_pdrop", s.EmbdDrop}, {"attn_pdrop", s.AttnDrop}, {"resid_pdrop", s.ResidDrop}} {
 		refuse(!(d.p >= 0 && d.p <= 1), ErrFolder, "%s is %v, must be 0 to 1", d.name, d.p)
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // endOfText is the one token that ends a text, false where there is none, or several, or one that the vocabulary has not: GPT2Config

@@ -164,7 +164,7 @@ func (f *Folder) fit(m *gpt.Model, found map[string]place) error {
 		}
 	}
 	slices.Sort(extra)
-	var errs []error
+	var errs reasons
 	for _, l := range []struct {
 		what  string
 		names []string
@@ -173,7 +173,7 @@ func (f *Folder) fit(m *gpt.Model, found map[string]place) error {
 			errs = append(errs, fmt.Errorf("%w: %s: %s%s", ErrTensors, f.dir, l.what, some(l.names)))
 		}
 	}
-	return errors.Join(errs...)
+	return joined(errs)
 }
 
 func shape64(shape []int) []int64 {

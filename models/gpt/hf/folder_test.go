@@ -195,6 +195,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"dropout over 1", set("attn_pdrop", 1.5), hf.ErrFolder, []string{"attn_pdrop is 1.5"}},
 		{"no eps", set("layer_norm_epsilon", 0), hf.ErrFolder, []string{"layer_norm_epsilon is 0"}},
 		{"large eps", set("layer_norm_epsilon", 2), gpt.ErrConfig, []string{"eps is 2"}},
+		{"negative eps", set("layer_norm_epsilon", -1), hf.ErrFolder, []string{"layer_norm_epsilon is -1"}},
 		{"no inner width", set("n_inner", 0), hf.ErrFolder, []string{"n_inner is 0"}},
 		{"heads that do not divide", set("n_head", 4), gpt.ErrConfig, []string{"width 6 is not a multiple of 4 heads"}},
 		{"no layers", set("n_layer", 0), gpt.ErrConfig, []string{"layers is 0"}},
@@ -270,8 +271,11 @@ func TestOpenRefuses(t *testing.T) {
 			f := plain(t, small)
 			c.spoil(t, f)
 			folder, err := hf.Open(f.make(t))
-			if folder != nil || !errors.Is(err, c.err) || !strings.HasPrefix(err.Error(), "hf: ") {
+			if folder != nil || !errors.Is(err, c.err) || !strings.HasPrefix(err.Error(), "hf: ") || strings.Contains(err.Error(), "\n") {
 				t.Fatalf("error %v, want %v", err, c.err)
+			}
+			if errors.Is(err, gpt.ErrConfig) && !errors.Is(err, hf.ErrFolder) {
+				t.Errorf("%v is not the folder's fault", err)
 			}
 			for _, s := range c.says {
 				if !strings.Contains(err.Error(), s) {

@@ -120,7 +120,7 @@ func agree(f *safetensors.File, name string, listed []string) error {
 	if unlisted != nil {
 		errs = append(errs, fmt.Errorf("%w: %s has %s, which %s does not say", ErrFolder, name, some(unlisted), indexFile))
 	}
-	return errors.Join(errs...)
+	return joined(errs)
 }
 
 // some lists names, not more than a reader wants.
