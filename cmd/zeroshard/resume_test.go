@@ -350,9 +350,9 @@ func TestSaveFails(t *testing.T) {
 			t.Error("other metrics")
 		}
 	})
-	t.Run("a folder that has a step's name and is none makes way", func(t *testing.T) {
+	t.Run("what has a step's name and is none makes way", func(t *testing.T) {
 		empty(t)
-		if err := os.MkdirAll("run/checkpoints/step-00000002/mine", 0o755); err != nil {
+		if err := errors.Join(os.MkdirAll("run/checkpoints/step-00000001/mine", 0o755), os.WriteFile("run/checkpoints/step-00000002", nil, 0o644)); err != nil {
 			t.Fatal(err)
 		}
 		ok(t, micro(t, "--out", "run", "--quiet", "--save-every", "1")...)
