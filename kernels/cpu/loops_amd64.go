@@ -128,6 +128,9 @@ func squaresAVX2(sums []float64, x []float32)
 func addRowsAVX2(dst, x []float32, ld uintptr)
 
 //go:noescape
+func linkRowsAVX2(dst, x []float32, ld uintptr, a *float32)
+
+//go:noescape
 func normSquaresAVX2(lanes *[32]float32, x []float32, mean float32)
 
 //go:noescape

@@ -105,6 +105,9 @@ func expSumOnlyAVX512(lanes *[32]float32, x []float32, max float32)
 func addRowsAVX512(dst, x []float32, ld uintptr)
 
 //go:noescape
+func linkRowsAVX512(dst, x []float32, ld uintptr, a *float32)
+
+//go:noescape
 func normSquaresAVX512(lanes *[32]float32, x []float32, mean float32)
 
 //go:noescape

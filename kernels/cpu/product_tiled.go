@@ -41,6 +41,23 @@ func (g *tiling) multiply(p product, pack []float32) {
 		f.flipped(&p, pack)
 		return
 	}
+	if p.m <= fewRows && p.b.col == 1 {
+		columns, links := g.few(&p)
+		if columns > 0 && links < p.k {
+			rest := p.block(0, 0, p.m, columns)
+			rest.a, rest.b, rest.k, rest.add, rest.bias = p.a.from(0, links), p.b.from(links, 0), p.k-links, true, nil
+			g.blocks(rest, pack)
+		}
+		if columns == p.n {
+			return
+		}
+		p = p.block(0, columns, p.m, p.n-columns)
+	}
+	g.blocks(p, pack)
+}
+
+// blocks computes a product block by block.
+func (g *tiling) blocks(p product, pack []float32) {
 	rows, columns := evenly(p.m, blockM, g.rows), p.n
 	if p.k > blockK {
 		columns = evenly(p.n, max(blockC/rows, wideColumns), wideColumns)

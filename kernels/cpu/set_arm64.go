@@ -34,6 +34,11 @@ func (s set) tiles() *tiling { return &tiling{s, neonRows, neonColumns, false} }
 
 func flatTiles(int) tiling { return *set{}.tiles() }
 
+// fewRows is 0: there is no loop for products of few rows.
+const fewRows = 0
+
+func (set) few(*product) (columns, links int) { return 0, 0 }
+
 // tile computes so many rows.
 func (g *tiling) tile(t *tileArgs, rows int) {
 	if t.columns == neonColumns {

@@ -148,9 +148,15 @@ func addHalves(a, b vec, split func(a, b, lo, hi vec)) vec {
 	return lo
 }
 
-// addRows adds eight rows of x, ld bytes apart, to dst, one after the other.
+// addRows adds eight rows of x, ld bytes apart, to dst, one after the other; linkRows eight rows times the factors at a, fused: eight links
+// of the chains of a row of a product.
 func addRows() {
-	text("addRows", "func(dst, x []float32, ld uintptr)")
+	eightRows("addRows", "func(dst, x []float32, ld uintptr)", false)
+	eightRows("linkRows", "func(dst, x []float32, ld uintptr, a *float32)", true)
+}
+
+func eightRows(name, sig string, factors bool) {
+	text(name, sig)
 	ld := Load(Param("ld"), GP64())
 	ld3 := GP64()
 	LEAQ(Mem{Base: ld, Index: ld, Scale: 2}, ld3)
@@ -158,6 +164,14 @@ func addRows() {
 	x := [2]Register{Load(Param("x").Base(), GP64()), GP64()}
 	LEAQ(Mem{Base: x[0], Index: ld, Scale: 4}, x[1])
 	n := Load(Param("dst").Len(), GP64())
+	var f []vec
+	if factors {
+		a := Load(Param("a"), GP64())
+		f = vectorOf(8)
+		for r, f := range f {
+			VBROADCASTSS(Mem{Base: a, Disp: 4 * r}, f)
+		}
+	}
 	JMP(LabelRef("test"))
 	Label("turn")
 	acc := vectorOf(parts)
@@ -173,7 +187,11 @@ func addRows() {
 			case 3:
 				m.Index, m.Scale = ld3, 1
 			}
-			VADDPS(m, a, a)
+			if factors {
+				VFMADD231PS(m, f[r], a)
+			} else {
+				VADDPS(m, a, a)
+			}
 		}
 	}
 	for i, a := range acc {

@@ -1,0 +1,45 @@
+package cpu
+
+// A product of few rows spends its time on reading B. Tiles would read it in strips of their columns; here rows of B are read from end
+// to end, rowsTurn at a time, each as many links of the chains of C's rows, which are kept in C. With more rows tiles win where B is in a
+// cache.
+const (
+	fewRows    = 2
+	fewColumns = 1024 // of a block of B that rows after the first find in the first- or second-level cache
+)
+
+// few computes all but the last columns, and for them all but the last links, of a product with a B stored by rows. It returns how many it did.
+func (s set) few(p *product) (columns, links int) {
+	columns, links = whole(p.n, rowTurn), whole(p.k, rowsTurn)
+	if columns == 0 || links == 0 {
+		return 0, 0
+	}
+	start := product{c: p.c, bias: p.bias, m: p.m, n: columns, add: p.add}
+	if p.bias != nil {
+		start.bias = p.bias[:columns]
+	}
+	start.begin()
+	for q := 0; q < links; q += rowsTurn {
+		var a [fewRows][rowsTurn]float32
+		for i := range p.m {
+			for l := range rowsTurn {
+				a[i][l] = p.a.x[i*p.a.row+(q+l)*p.a.col]
+			}
+		}
+		for j := 0; j < columns; j += fewColumns {
+			n := min(fewColumns, columns-j)
+			for i := range p.m {
+				s.linkRows(p.c.x[i*p.c.row+j:][:n], p.b.x[q*p.b.row+j:], 4*uintptr(p.b.row), &a[i])
+			}
+		}
+	}
+	return columns, links
+}
+
+func (s set) linkRows(c, b []float32, ld uintptr, a *[rowsTurn]float32) {
+	if s == avx512 {
+		linkRowsAVX512(c, b, ld, &a[0])
+	} else {
+		linkRowsAVX2(c, b, ld, &a[0])
+	}
+}
