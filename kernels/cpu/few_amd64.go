@@ -14,10 +14,7 @@ func (s set) few(p *product) (columns, links int) {
 	if columns == 0 || links == 0 {
 		return 0, 0
 	}
-	start := product{c: p.c, bias: p.bias, m: p.m, n: columns, add: p.add}
-	if p.bias != nil {
-		start.bias = p.bias[:columns]
-	}
+	start := p.block(0, 0, p.m, columns)
 	start.begin()
 	for q := 0; q < links; q += rowsTurn {
 		var a [fewRows][rowsTurn]float32
@@ -42,4 +39,28 @@ func (s set) linkRows(c, b []float32, ld uintptr, a *[rowsTurn]float32) {
 	} else {
 		linkRowsAVX2(c, b, ld, &a[0])
 	}
+}
+
+// dots computes all but the last columns of a product of one row with a B stored by columns: it transposes B on its way from memory. It
+// returns how many it did.
+func (s set) dots(p *product) (columns int) {
+	width := s.width()
+	if p.m != 1 || p.a.col != 1 || p.k%width != 0 {
+		return 0
+	}
+	columns = whole(p.n, width)
+	if columns == 0 {
+		return 0
+	}
+	start := p.block(0, 0, 1, columns)
+	start.begin()
+	ld, k := 4*uintptr(p.b.col), uintptr(p.k)
+	for j := 0; j < columns; j += width {
+		if s == avx512 {
+			dotsAVX512(&p.c.x[j], &p.b.x[j*p.b.col], ld, k, &p.a.x[0])
+		} else {
+			dotsAVX2(&p.c.x[j], &p.b.x[j*p.b.col], ld, k, &p.a.x[0])
+		}
+	}
+	return columns
 }

@@ -74,6 +74,9 @@ func packAAVX2(dst, src *float32, ld, k uintptr)
 func packARowsAVX2(dst, src *float32, ld, k uintptr)
 
 //go:noescape
+func dotsAVX2(dst, src *float32, ld, k uintptr, a *float32)
+
+//go:noescape
 func addAVX2(dst, a, b []float32)
 
 //go:noescape

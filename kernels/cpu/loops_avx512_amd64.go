@@ -54,6 +54,9 @@ func packAAVX512(dst, src *float32, ld, k uintptr)
 func packARowsAVX512(dst, src *float32, ld, k uintptr)
 
 //go:noescape
+func dotsAVX512(dst, src *float32, ld, k uintptr, a *float32)
+
+//go:noescape
 func addAVX512(dst, a, b []float32)
 
 //go:noescape

@@ -37,6 +37,13 @@ func (g *tiling) multiply(p product, pack []float32) {
 		return
 	}
 	p.check()
+	if p.b.col != 1 {
+		columns := g.dots(&p)
+		if columns == p.n {
+			return
+		}
+		p = p.block(0, columns, p.m, p.n-columns)
+	}
 	if f := flatTiles(p.m); f.flips(&p, pack) {
 		f.flipped(&p, pack)
 		return

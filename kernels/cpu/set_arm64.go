@@ -38,6 +38,7 @@ func flatTiles(int) tiling { return *set{}.tiles() }
 const fewRows = 0
 
 func (set) few(*product) (columns, links int) { return 0, 0 }
+func (set) dots(*product) (columns int)       { return 0 }
 
 // tile computes so many rows.
 func (g *tiling) tile(t *tileArgs, rows int) {

@@ -16,6 +16,7 @@ func packs() {
 	packColumns()
 	packA()
 	packARows()
+	dots()
 }
 
 // packRows copies k rows of a panel's columns, ld apart; packRowsWide of 64 columns, to several panels, which are panel bytes apart.
@@ -82,6 +83,24 @@ func packARows() {
 	})
 }
 
+// dots continues as many chains at dst as a vector is wide, each by k links (a multiple of that): rows of src, ld apart, times a.
+func dots() {
+	text("dots", "func(dst, src *float32, ld, k uintptr, a *float32)")
+	t := newTransposer(width)
+	a, acc, p := Load(Param("a"), GP64()), vector(), 0
+	VMOVUPS(Mem{Base: t.dst}, acc)
+	t.loop(func(v vec) {
+		x := vector()
+		VBROADCASTSS(Mem{Base: a, Disp: 4 * p}, x)
+		VFMADD231PS(v, x, acc)
+		if p++; p == width {
+			ADDQ(U8(4*width), a)
+		}
+	})
+	VMOVUPS(acc, Mem{Base: t.dst})
+	ret()
+}
+
 // transposer reads blocks of rows, a vector long.
 type transposer struct {
 	dst, ld, k Register
@@ -114,8 +133,13 @@ func (t *transposer) row(i int) Mem {
 	return m
 }
 
-// turns transposes block after block; put gets column after column.
+// turns is a whole function: it transposes block after block, and put gets column after column.
 func (t *transposer) turns(put func(v vec)) {
+	t.loop(put)
+	ret()
+}
+
+func (t *transposer) loop(put func(v vec)) {
 	Label("turn")
 	v := make([]vec, width)
 	for i := range v {
@@ -134,7 +158,6 @@ func (t *transposer) turns(put func(v vec)) {
 	}
 	SUBQ(U8(width), t.k)
 	JNZ(LabelRef("turn"))
-	ret()
 }
 
 // transpose is of as many vectors as they are wide: pairs of floats, pairs of pairs, quarters or halves.
