@@ -12,6 +12,9 @@ import (
 // Folder is the folder of a run in which its steps are.
 const Folder = "checkpoints"
 
+// TokenizerFolder is the folder beside Folder in which a run keeps the files of its tokenizer, where that is not built in.
+const TokenizerFolder = "tokenizer"
+
 // Find says what dir is: the folder of a run or of its steps (step is -1), or that of a step. The error wraps ErrNone where it is
 // nothing of the kind.
 func Find(f FS, dir string) (s *Store, step int, err error) {

@@ -62,6 +62,8 @@ type Data struct {
 	SHA256    string   `json:"tokens_sha256"` // of all of them: data.Set.SHA256
 	Sequences int64    `json:"sequences"`     // drawn so far
 	Tokenizer string   `json:"tokenizer,omitempty"`
+	// TokenizerSHA256 is tokenizer.SHA256 of the files in TokenizerFolder, which is then the tokenizer's name.
+	TokenizerSHA256 string `json:"tokenizer_sha256,omitempty"`
 }
 
 // Scaler is the state of dynamic loss scaling.

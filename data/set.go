@@ -13,8 +13,9 @@ type Set struct {
 	Train, Val Tokens
 	Text       bool // tokens are the bytes of a text
 	// Tokenizer is what gave the ids, as tokenizer.Named finds it: "bytes", "gpt2", or a folder. "" where the files do not say.
-	Tokenizer string
-	files     []*File
+	Tokenizer       string
+	TokenizerSHA256 string // of the folder's files, tokenizer.SHA256; "" where it is built in or nobody says
+	files           []*File
 }
 
 // Close closes the files.
@@ -142,7 +143,7 @@ func (s *Set) expand(paths []string, vocab int) (out []source, err error) {
 			return nil, fmt.Errorf("%w: the tokens of %s are of %s's vocabulary of %d, the model's is %d: choose a model of at least that vocabulary, "+
 				"or prepare the texts with another tokenizer", ErrMismatch, dir, m.Tokenizer, m.Vocab, vocab)
 		case first == nil:
-			first, firstDir, s.Tokenizer = m, dir, m.named(dir)
+			first, firstDir, s.Tokenizer, s.TokenizerSHA256 = m, dir, m.named(dir), m.TokenizerSHA256
 		case m.TokenizerSHA256 != first.TokenizerSHA256 || m.TokenizerSHA256 == "" && m.Tokenizer != first.Tokenizer:
 			return nil, fmt.Errorf("%w: the tokens of %s are %s's, those of %s are another vocabulary's, %s's", ErrMismatch, firstDir, first.Tokenizer,
 				dir, m.Tokenizer)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,7 +26,7 @@ func newExport() *cobra.Command {
 	c.Flags().StringVar(&out, "hf", "", "the folder (`OUT`) to write, which must not exist or be empty")
 	c.Flags().StringVar(&dtype, "dtype", dtype, "element type of the weights: `f32|f16|bf16`, rounded to nearest, ties to even")
 	c.Flags().Var(&shard, "shard-bytes", "split the weights into files of at most `BYTES`, with an index")
-	c.Flags().StringVar(&name, "tokenizer", "", "`NAME`: bytes, gpt2, or a folder with vocab.json and merges.txt; without, what the run was trained with")
+	c.Flags().StringVar(&name, "tokenizer", "", "`NAME`: bytes, gpt2, or a folder with vocab.json and merges.txt; none: write no tokenizer; without, what the run was trained with")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if out == "" {
 			return usagef("export needs --hf OUT, the folder to write")
@@ -40,8 +41,12 @@ func newExport() *cobra.Command {
 		}
 		defer s.close()
 		e := hf.Export{Config: s.config, DType: d, ShardBytes: int64(shard)}
-		words, err := s.words(name)
+		var words tokenizer.Tokenizer
+		if name != "none" {
+			words, err = s.words(name)
+		}
 		switch {
+		case name == "none":
 		case err == nil:
 			e.Files = func(dir string) error { return tokenizer.Save(dir, words) }
 			if id, ok := words.EndOfText(); ok {
@@ -50,6 +55,8 @@ func newExport() *cobra.Command {
 			}
 		case name != "":
 			return err
+		case s.records():
+			return fmt.Errorf("%w; none: export without a tokenizer", err)
 		default:
 			fmt.Fprintf(c.ErrOrStderr(), "no tokenizer files are written: %v\n", err)
 		}
@@ -91,7 +98,7 @@ func newImport() *cobra.Command {
 		if s.saved != nil {
 			return usagef("%s holds steps of this program already", args[0])
 		}
-		if err := importWeights(s, out); err != nil {
+		if err := importWeights(s, out, c.ErrOrStderr()); err != nil {
 			return err
 		}
 		fmt.Fprintf(c.OutOrStdout(), "%s holds the weights of %s as step 0: train --init-from %s starts from them\n", out, args[0], quote(out))
@@ -101,7 +108,7 @@ func newImport() *cobra.Command {
 }
 
 // importWeights saves what s reads, tensor by tensor: memory is the buffers of one file.
-func importWeights(s *source, out string) error {
+func importWeights(s *source, out string, warnings io.Writer) error {
 	model, err := gpt.New(s.config)
 	if err != nil {
 		return err
@@ -111,11 +118,14 @@ func importWeights(s *source, out string) error {
 		return err
 	}
 	m := checkpoint.Manifest{Model: text, Settings: json.RawMessage("{}"), World: checkpoint.World{Ranks: 1, Replicas: 1, Strategy: "import"}}
-	if s.tokenizer != "" {
-		if m.Data.Tokenizer, err = filepath.Abs(s.tokenizer); err != nil {
-			return err
-		}
+	words, err := keepWords(s.tokenizer, "")
+	if err = words.tell(warnings, s.dir, err); err != nil {
+		return err
 	}
+	if err := words.put(out); err != nil {
+		return err
+	}
+	m.Data.Tokenizer, m.Data.TokenizerSHA256 = words.name, words.sha256
 	src := &importing{read: s.read}
 	for _, f := range model.Flats() {
 		for _, p := range f.Params {

@@ -116,6 +116,9 @@ func (e *evaluation) judge(c *cobra.Command) error {
 	if e.texts.plain && e.words == nil {
 		return unknown
 	}
+	if unknown != nil && e.source.records() {
+		fmt.Fprintf(e.stderr, "note       bits a byte are not counted: %v\n", unknown)
+	}
 	return e.cut()
 }
 

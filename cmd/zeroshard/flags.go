@@ -51,6 +51,7 @@ type output struct {
 	quiet        bool
 	sample       int
 	audience     audience
+	words        keptWords // of its steps
 }
 
 // Endings of a flag's help: whether the flag can change a bit of the trained state.

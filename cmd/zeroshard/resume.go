@@ -28,10 +28,30 @@ func given(set *pflag.FlagSet) (json.RawMessage, error) {
 	m := map[string]string{}
 	set.VisitAll(func(f *pflag.Flag) {
 		if !slices.Contains(notInherited, f.Name) {
-			m[f.Name] = f.Value.String()
+			m[f.Name] = fromAnywhere(f)
 		}
 	})
 	return json.Marshal(m)
+}
+
+// fromAnywhere is a flag's value such that it means the same in another current folder.
+func fromAnywhere(f *pflag.Flag) string {
+	paths := fileList{f.Value.String()}
+	switch {
+	case paths[0] == "" || f.Name != "data" && f.Name != "offload-path":
+		return paths[0]
+	case f.Name == "data":
+		paths = slices.Clone(*f.Value.(*fileList))
+	}
+	for i, path := range paths {
+		if abs, err := filepath.Abs(path); err == nil {
+			paths[i] = abs
+		}
+	}
+	if f.Name == "data" {
+		return paths.String()
+	}
+	return paths[0]
 }
 
 // findSaved finds the step that the run is to go on from. Without one it says so, and the run starts at the beginning.

@@ -277,7 +277,7 @@ func TestResumeInherits(t *testing.T) {
 
 // What was taken over and has no meaning in the layout that is asked for is left out and told; what is given and has none is refused, as ever.
 func TestResumeInAnotherLayout(t *testing.T) {
-	empty(t)
+	dir := empty(t)
 	from := map[string][]string{
 		"files":    strings.Fields("--stage 3 --ranks 2 --offload-optimizer file --offload-param file --offload-path . --offload-ratio 0.5"),
 		"host":     strings.Fields("--stage 3 --ranks 4 --offload-optimizer host --offload-param host"),
@@ -306,7 +306,7 @@ func TestResumeInAnotherLayout(t *testing.T) {
 				left = append(left, strings.TrimPrefix(text, "resume     --"))
 			}
 		}
-		if strings.Join(left, ", ") != c.left {
+		if strings.ReplaceAll(strings.Join(left, ", "), "-path "+dir, "-path .") != c.left { // settings name paths from anywhere
 			t.Errorf("%s, then %s: left out are %q, want %q", c.from, c.to, left, c.left)
 		}
 		if hash := readSummary(t, out+"/summary.json").StateSHA256; want == "" {

@@ -84,6 +84,9 @@ func (r *run) openStore() error {
 	if err := s.store.Clean(); err != nil {
 		return err
 	}
+	if err := r.output.words.put(string(r.folder)); err != nil {
+		return err
+	}
 	if s.from != nil {
 		gone, err := s.store.Supersede(s.from.Step)
 		if err != nil {
@@ -145,10 +148,8 @@ func (r *run) save(at train.Position) error {
 
 // dataPosition is where the run stands in its data, and what data that is.
 func (r *run) dataPosition(at train.Position) (d checkpoint.Data, err error) {
-	d = checkpoint.Data{Files: names(r.learning.data), Train: int64(r.corpus.Train.Len()), Val: int64(r.corpus.Val.Len()), Tokenizer: r.corpus.Tokenizer}
-	if r.corpus.Text {
-		d.Tokenizer = "bytes"
-	}
+	d = checkpoint.Data{Files: names(r.learning.data), Train: int64(r.corpus.Train.Len()), Val: int64(r.corpus.Val.Len()), Tokenizer: r.output.words.name,
+		TokenizerSHA256: r.output.words.sha256}
 	if from := r.saves.from; from != nil {
 		d.Sequences = from.Data.Sequences
 	}

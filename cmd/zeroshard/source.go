@@ -18,6 +18,7 @@ type source struct {
 	dir       string
 	config    gpt.Config
 	tokenizer string // as tokenizer.Named takes it; "" where the folder does not say
+	sha256    string // of the tokenizer's files, "" where nobody says
 	read      func(name string, lo int, dst []float32) error
 	close     func() error
 	saved     *checkpoint.Saved // nil for a Hugging Face folder
@@ -44,8 +45,26 @@ func openSource(dir string) (*source, error) {
 	if err != nil {
 		return nil, errors.Join(err, saved.Close())
 	}
-	return &source{dir: dir, config: m.Config, tokenizer: saved.Manifest.Data.Tokenizer, close: saved.Close, saved: saved,
-		read: func(name string, lo int, dst []float32) error { return saved.Read(name, checkpoint.Weights, lo, dst) }}, nil
+	s := &source{dir: dir, config: m.Config, tokenizer: saved.Manifest.Data.Tokenizer, sha256: saved.Manifest.Data.TokenizerSHA256, close: saved.Close, saved: saved,
+		read: func(name string, lo int, dst []float32) error { return saved.Read(name, checkpoint.Weights, lo, dst) }}
+	if s.sha256 != "" { // beside the steps, whatever the current folder is
+		store, _, err := find(dir)
+		if err != nil {
+			return nil, errors.Join(err, saved.Close())
+		}
+		s.tokenizer = filepath.Join(store.Dir(), "..", checkpoint.TokenizerFolder)
+	}
+	return s, nil
+}
+
+// shut closes the source, once.
+func (s *source) shut() error {
+	if s == nil || s.close == nil {
+		return nil
+	}
+	end := s.close
+	s.close = nil
+	return end()
 }
 
 func openHF(dir string) (*source, error) {
@@ -54,10 +73,17 @@ func openHF(dir string) (*source, error) {
 		return nil, err
 	}
 	s := &source{dir: dir, config: f.Config(), read: f.Read, close: f.Close}
-	if _, err := os.Stat(filepath.Join(dir, "vocab.json")); err == nil {
-		s.tokenizer = dir
+	for _, name := range []string{"vocab.json", "tokenizer.json"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			s.tokenizer = dir
+		}
 	}
 	return s, nil
+}
+
+// records says that a saved step names a tokenizer that is not built in.
+func (s *source) records() bool {
+	return s.saved != nil && s.tokenizer != "" && !isBuiltIn(s.tokenizer)
 }
 
 // words returns the tokenizer of the source: name if it is not empty, else what the folder says, else what its vocabulary suggests. Its ids
@@ -76,7 +102,11 @@ func (s *source) words(name string) (tokenizer.Tokenizer, error) {
 			return nil, usagef("%s does not say what its %d tokens are: pass --tokenizer bytes, gpt2, or a folder with vocab.json and merges.txt", s.dir, s.config.Vocab)
 		}
 	}
-	t, err := tokenizer.Named(name)
+	find := tokenizer.Named
+	if s.records() && name == s.tokenizer {
+		find = func(string) (tokenizer.Tokenizer, error) { return s.recorded() }
+	}
+	t, err := find(name)
 	if err != nil {
 		return nil, err
 	}

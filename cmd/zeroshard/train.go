@@ -62,6 +62,7 @@ func newTrain() *cobra.Command {
 			}
 			sig := watch(r.stderr)
 			defer sig.close()
+			defer func() { r.saves.init.shut() }()
 			if err := r.judge(c); err != nil {
 				return err
 			}
@@ -177,7 +178,7 @@ func (r *run) load(ctx context.Context) error {
 	s := &r.saves
 	if s.init != nil {
 		err := r.cluster.Load(ctx, s.init.read)
-		return errors.Join(err, s.init.close())
+		return errors.Join(err, s.init.shut())
 	}
 	if s.from == nil {
 		return nil
@@ -214,7 +215,10 @@ func (r *run) open() (err error) {
 	if r.corpus, err = data.OpenSet(paths, r.model.Config().Vocab, r.job.seq); err != nil {
 		return err
 	}
-	return r.checkData()
+	if err := r.checkData(); err != nil {
+		return err
+	}
+	return r.findWords()
 }
 
 // createFolder makes the run folder, and takes it: --out, or runs/<model>-<time>, with a number where runs start in one second.

@@ -2,8 +2,6 @@ package prepare
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -194,7 +192,7 @@ func (out *output) finish(ctx context.Context) (*data.Meta, error) {
 	t := out.o.Tokenizer
 	m := &data.Meta{Format: data.MetaFormat, Tokenizer: t.Name(), Vocab: t.Vocab(), EndOfText: out.eot, Type: fmt.Sprintf("uint%d", 8*width(t))}
 	if len(out.files) > 0 {
-		m.TokenizerSHA256 = hashFiles(out.files)
+		m.TokenizerSHA256 = tokenizer.SHA256(out.files)
 	}
 	for i, p := range out.parts {
 		if p == nil {
@@ -211,13 +209,4 @@ func (out *output) finish(ctx context.Context) (*data.Meta, error) {
 		}
 	}
 	return m, nil
-}
-
-func hashFiles(files map[string][]byte) string {
-	h := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		fmt.Fprintf(h, "%s %d\n", name, len(files[name]))
-		h.Write(files[name])
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }

@@ -1,6 +1,8 @@
 package tokenizer
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -45,6 +47,16 @@ func Save(dir string, t Tokenizer) error {
 		}
 	}
 	return nil
+}
+
+// SHA256 is a hash of Files, names and contents, in hexadecimal digits: of each file in the order of names "NAME LENGTH\n" and what is in it.
+func SHA256(files map[string][]byte) string {
+	h := sha256.New()
+	for _, name := range sorted(files) {
+		fmt.Fprintf(h, "%s %d\n", name, len(files[name]))
+		h.Write(files[name])
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // BuiltIn says that Named finds t by its name, without a folder.
