@@ -133,3 +133,31 @@ func TestProductsInBlocks(t *testing.T) {
 		}
 	}
 }
+
+// Results that no cache holds are what small ones are.
+func TestLargeResults(t *testing.T) {
+	const n = 4<<20 + 33 // more than 8 MiB of 16-bit numbers
+	for _, path := range cpu.Paths()[:1] {
+		k := newPath(t, nil, path)
+		x, y, sum := floats(n), floats(n), device.Host(make([]float32, n))
+		half, back := device.Buffer{Mem: device.Host(make([]float32, n/2+1)).Mem, Len: n, DType: device.BF16}, device.Host(make([]float32, n))
+		k.Add(nil, sum, x, y)
+		k.Cast(nil, half, sum)
+		k.Cast(nil, back, half)
+		k.Add(nil, x, x, y)
+		for lo := 0; lo < n; lo += 1000 {
+			hi := min(lo+1000, n)
+			rough := device.Host(make([]float32, hi-lo))
+			k.Cast(nil, half.Slice(lo, hi), x.Slice(lo, hi))
+			k.Cast(nil, rough, half.Slice(lo, hi))
+			if !slices.Equal(sum.Float32s()[lo:hi], x.Float32s()[lo:hi]) || !slices.Equal(back.Float32s()[lo:hi], rough.Float32s()) {
+				t.Fatalf("%s: elements from %d on differ", path, lo)
+			}
+		}
+		for i, v := range sum.Float32s() {
+			if want := 2 * y.Float32s()[i]; v != want {
+				t.Fatalf("%s: element %d is %v, want %v", path, i, v, want)
+			}
+		}
+	}
+}

@@ -80,6 +80,9 @@ func dotsAVX2(dst, src *float32, ld, k uintptr, a *float32)
 func addAVX2(dst, a, b []float32)
 
 //go:noescape
+func addStreamAVX2(dst, a, b []float32)
+
+//go:noescape
 func mulAVX2(dst, a, b []float32)
 
 //go:noescape

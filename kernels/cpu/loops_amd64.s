@@ -6370,6 +6370,38 @@ test:
 	VZEROUPPER
 	RET
 
+// func addStreamAVX2(dst []float32, a []float32, b []float32)
+// Requires: AVX, MMX+
+TEXT ·addStreamAVX2(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ a_base+24(FP), CX
+	MOVQ b_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+	XORQ SI, SI
+	JMP  test
+
+turn:
+	VMOVUPS  (CX)(SI*4), Y0
+	VMOVUPS  32(CX)(SI*4), Y1
+	VMOVUPS  64(CX)(SI*4), Y2
+	VMOVUPS  96(CX)(SI*4), Y3
+	VADDPS   (DX)(SI*4), Y0, Y0
+	VADDPS   32(DX)(SI*4), Y1, Y1
+	VADDPS   64(DX)(SI*4), Y2, Y2
+	VADDPS   96(DX)(SI*4), Y3, Y3
+	VMOVNTPS Y0, (AX)(SI*4)
+	VMOVNTPS Y1, 32(AX)(SI*4)
+	VMOVNTPS Y2, 64(AX)(SI*4)
+	VMOVNTPS Y3, 96(AX)(SI*4)
+	ADDQ     $0x00000020, SI
+
+test:
+	CMPQ SI, BX
+	JL   turn
+	SFENCE
+	VZEROUPPER
+	RET
+
 // func mulAVX2(dst []float32, a []float32, b []float32)
 // Requires: AVX
 TEXT ·mulAVX2(SB), NOSPLIT, $0-72
@@ -16328,6 +16360,32 @@ turn:
 test:
 	CMPQ SI, BX
 	JL   turn
+	VZEROUPPER
+	RET
+
+// func addStreamAVX512(dst []float32, a []float32, b []float32)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·addStreamAVX512(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ a_base+24(FP), CX
+	MOVQ b_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+	XORQ SI, SI
+	JMP  test
+
+turn:
+	VMOVUPS  (CX)(SI*4), Z0
+	VMOVUPS  64(CX)(SI*4), Z1
+	VADDPS   (DX)(SI*4), Z0, Z0
+	VADDPS   64(DX)(SI*4), Z1, Z1
+	VMOVNTPS Z0, (AX)(SI*4)
+	VMOVNTPS Z1, 64(AX)(SI*4)
+	ADDQ     $0x00000020, SI
+
+test:
+	CMPQ SI, BX
+	JL   turn
+	SFENCE
 	VZEROUPPER
 	RET
 

@@ -60,6 +60,9 @@ func dotsAVX512(dst, src *float32, ld, k uintptr, a *float32)
 func addAVX512(dst, a, b []float32)
 
 //go:noescape
+func addStreamAVX512(dst, a, b []float32)
+
+//go:noescape
 func mulAVX512(dst, a, b []float32)
 
 //go:noescape

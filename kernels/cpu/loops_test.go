@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -115,6 +116,24 @@ func TestGrainsAddExactly(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAddsStream(t *testing.T) {
+	eachPath(t, func(t *testing.T, p *path) {
+		for _, n := range []int{0, 1, 31, 32, 1000} {
+			for _, skip := range []int{0, 1, 16} {
+				got, want, a, b := aligned[float32](n+1, skip), make([]float32, n+1), make([]float32, n), make([]float32, n)
+				for i := range a {
+					a[i], b[i] = rand.Float32(), rand.Float32()
+				}
+				p.addStream(got[:n], a, b)
+				add(want[:n], a, b)
+				if !slices.Equal(got, want) {
+					t.Errorf("%d elements, %d past a cache line: not the sum", n, skip)
+				}
+			}
+		}
+	})
 }
 
 func TestAddRows(t *testing.T) {

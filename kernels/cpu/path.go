@@ -25,15 +25,16 @@ type path struct {
 	keep    func(buf *keepBuf, n int, key prng.Key, at uint64, p float32) []float32
 	dropout func(dst, x []float32, key prng.Key, at uint64, p float32)
 
-	add      func(dst, a, b []float32)
-	addRows  func(dst, x []float32, ld, rows int) // dst += row after row of x, ld apart
-	scale    func(dst []float32, f float32)       // dst *= f
-	mul      func(dst, a, b []float32)
-	gelu     func(y, x []float32)
-	geluGrad func(dx, y, dy, x []float32) // y may be nil
-	adamw    func(p, g, m, v []float32, c adamwConst)
-	sgd      func(p, g, m []float32, c sgdConst) // m may be nil
-	squares  func(sums []float64, x []float32)   // of grains; the last may be short
+	add       func(dst, a, b []float32)
+	addStream func(dst, a, b []float32)            // add past the caches; dst is neither a nor b
+	addRows   func(dst, x []float32, ld, rows int) // dst += row after row of x, ld apart
+	scale     func(dst []float32, f float32)       // dst *= f
+	mul       func(dst, a, b []float32)
+	gelu      func(y, x []float32)
+	geluGrad  func(dx, y, dy, x []float32) // y may be nil
+	adamw     func(p, g, m, v []float32, c adamwConst)
+	sgd       func(p, g, m []float32, c sgdConst) // m may be nil
+	squares   func(sums []float64, x []float32)   // of grains; the last may be short
 	// widen and narrow may write past the caches where stream.
 	widen  func(dst []float32, src []uint16, from device.DType, stream bool)
 	narrow func(dst []uint16, src []float32, to device.DType, stream bool)
@@ -61,7 +62,7 @@ func portable() *path {
 		multiply: multiply,
 		pack:     asIs, scores: multiplier(multiply).scores, lower: multiplier(multiply).lower, upper: multiplier(multiply).upper,
 		softmax: softmax, scoreBack: scoreBack, keep: keep, dropout: dropout,
-		add: add, addRows: addRows, scale: scale, mul: mul,
+		add: add, addStream: add, addRows: addRows, scale: scale, mul: mul,
 		gelu: gelu, geluGrad: geluGrad,
 		adamw: adamw, sgd: sgd,
 		squares: squares,

@@ -24,7 +24,7 @@ func vectorPath(name string, s set) *path {
 		multiply: g.multiply,
 		pack:     g.pack, scores: g.scores, lower: g.lower, upper: g.upper,
 		softmax: s.softmax, scoreBack: s.scoreBack, keep: s.keep, dropout: s.dropout,
-		add: s.add, addRows: s.addRows, scale: s.scale, mul: s.mul,
+		add: s.add, addStream: s.addStream, addRows: s.addRows, scale: s.scale, mul: s.mul,
 		gelu: s.gelu, geluGrad: s.geluGrad,
 		adamw: s.adamw, sgd: s.sgd,
 		squares: s.squares,

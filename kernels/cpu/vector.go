@@ -22,6 +22,7 @@ type vectorOp uint8
 const (
 	opZero vectorOp = iota
 	opAdd
+	opAddStream
 	opGELU
 	opGELUGrad
 	opDropout
@@ -48,6 +49,8 @@ func (j *vectorJob) Part(i int) {
 		clear(j.raw[lo:hi])
 	case opAdd:
 		path.add(part(0), part(1), part(2))
+	case opAddStream:
+		path.addStream(part(0), part(1), part(2))
 	case opGELU:
 		path.gelu(part(0), part(1))
 	case opGELUGrad:
@@ -65,7 +68,11 @@ func (k *Kernels) Zero(_ device.Stream, dst kernels.Buffer) {
 
 // Add: see kernels.Vector.
 func (k *Kernels) Add(_ device.Stream, dst, a, b kernels.Buffer) {
-	k.vector(opAdd, dst.Len, dst.Float32s(), a.Float32s(), b.Float32s())
+	op, d, x, y := opAdd, dst.Float32s(), a.Float32s(), b.Float32s()
+	if dst.Bytes() >= streamBytes && &d[0] != &x[0] && &d[0] != &y[0] {
+		op = opAddStream
+	}
+	k.vector(op, dst.Len, d, x, y)
 }
 
 // Sum is Add.

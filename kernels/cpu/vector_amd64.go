@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"unsafe"
+
 	"zeroshard/kernels/internal/f32"
 )
 
@@ -17,6 +19,22 @@ func (s set) add(dst, a, b []float32) {
 		addAVX512(dst[:n], a, b)
 	} else {
 		addAVX2(dst[:n], a, b)
+	}
+	add(dst[n:], a[n:], b[n:])
+}
+
+// addStream streams where dst begins at a cache line.
+func (s set) addStream(dst, a, b []float32) {
+	n := whole(len(dst), rowTurn)
+	if n == 0 || !atLine(unsafe.Pointer(unsafe.SliceData(dst))) {
+		s.add(dst, a, b)
+		return
+	}
+	a, b = a[:len(dst)], b[:len(dst)]
+	if s == avx512 {
+		addStreamAVX512(dst[:n], a, b)
+	} else {
+		addStreamAVX2(dst[:n], a, b)
 	}
 	add(dst[n:], a[n:], b[n:])
 }

@@ -7,7 +7,7 @@ import (
 
 // vectors writes element-wise loops.
 func vectors() {
-	binary := func(name string, op func(...Op)) {
+	binary := func(name string, op func(...Op), stream bool) {
 		text(name, "func(dst, a, b []float32)")
 		v := vectorOf(parts)
 		loop(lanes, "dst", []string{"dst", "a", "b"}, func(at addr) {
@@ -18,13 +18,21 @@ func vectors() {
 				op(at("b", i*width), v[i], v[i])
 			}
 			for i := range v {
-				VMOVUPS(v[i], at("dst", i*width))
+				if stream {
+					VMOVNTPS(v[i], at("dst", i*width))
+				} else {
+					VMOVUPS(v[i], at("dst", i*width))
+				}
 			}
 		})
+		if stream {
+			SFENCE()
+		}
 		ret()
 	}
-	binary("add", VADDPS)
-	binary("mul", VMULPS)
+	binary("add", VADDPS, false)
+	binary("addStream", VADDPS, true)
+	binary("mul", VMULPS, false)
 
 	text("scale", "func(dst []float32, f float32)")
 	f := broadcast("f")
