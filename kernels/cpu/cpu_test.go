@@ -137,7 +137,7 @@ func TestProductsInBlocks(t *testing.T) {
 // Results that no cache holds are what small ones are.
 func TestLargeResults(t *testing.T) {
 	const n = 4<<20 + 33 // more than 8 MiB of 16-bit numbers
-	for _, path := range cpu.Paths()[:1] {
+	for _, path := range cpu.Paths() {
 		k := newPath(t, nil, path)
 		x, y, sum := floats(n), floats(n), device.Host(make([]float32, n))
 		half, back := device.Buffer{Mem: device.Host(make([]float32, n/2+1)).Mem, Len: n, DType: device.BF16}, device.Host(make([]float32, n))
