@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"zeroshard/checkpoint/safetensors"
+	"zeroshard/internal/claim"
 	"zeroshard/models/gpt"
 	"zeroshard/shard"
 )
@@ -39,7 +40,7 @@ const chunk = 1 << 19
 // Write writes a folder. It asks read for each parameter once, from its first element to its last, at most 2¹⁹ elements at a time, from
 // one goroutine. The folder may exist if it is empty. Errors: ErrExport, gpt.ErrConfig, safetensors.ErrConvert (a value that DType
 // cannot hold), those of read and of Files, and those of the operating system; dir is then as it was. Only a run that is killed leaves something, a folder
-// .NAME.tmp-N beside dir.
+// .NAME.tmp-N beside dir, which the next that writes NAME removes.
 func Write(dir string, e Export, read Reader) (err error) {
 	if err := e.judge(); err != nil {
 		return err
@@ -48,26 +49,27 @@ func Write(dir string, e Export, read Reader) (err error) {
 	if err := vacant(dir); err != nil {
 		return err
 	}
-	tmp, err := beside(dir)
+	tmp, err := claim.Beside(dir)
 	if err != nil {
-		return err
+		return fmt.Errorf("hf: %w", err)
 	}
+	defer tmp.Close()
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.RemoveAll(tmp))
+			err = errors.Join(err, os.RemoveAll(tmp.Path))
 		}
 	}()
-	if err := e.fill(tmp, read); err != nil {
+	if err := e.fill(tmp.Path, read); err != nil {
 		return err
 	}
-	if err := syncTree(tmp); err != nil {
+	if err := syncTree(tmp.Path); err != nil {
 		return fmt.Errorf("hf: %w", err)
 	}
 	// Remove refuses a folder that somebody filled in the meantime.
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("hf: %w", err)
 	}
-	if err := os.Rename(tmp, dir); err != nil {
+	if err := os.Rename(tmp.Path, dir); err != nil {
 		return fmt.Errorf("hf: %w", err)
 	}
 	if err := syncFolder(filepath.Dir(dir)); err != nil {
@@ -116,21 +118,6 @@ func vacant(dir string) error {
 		return fmt.Errorf("%w: %s is no folder: %w", ErrExport, dir, err)
 	}
 	return nil
-}
-
-// beside makes an empty folder .NAME.tmp-N in dir's own folder, so that a rename makes it dir. One that an earlier run left, because it
-// was killed, stays.
-func beside(dir string) (string, error) {
-	for n := 1; ; n++ {
-		tmp := filepath.Join(filepath.Dir(dir), fmt.Sprintf(".%s.tmp-%d", filepath.Base(dir), n))
-		err := os.Mkdir(tmp, 0o777)
-		if err == nil {
-			return tmp, nil
-		}
-		if !errors.Is(err, fs.ErrExist) {
-			return "", fmt.Errorf("hf: %w", err)
-		}
-	}
 }
 
 // fill writes all files into dir.

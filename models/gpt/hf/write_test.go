@@ -312,9 +312,13 @@ func TestWriteFails(t *testing.T) {
 	}
 }
 
-// Others' files are in the folder when it appears, and it replaces an empty one.
+// Others' files are in the folder when it appears, and it replaces an empty one. What a killed run left beside is gone.
 func TestFiles(t *testing.T) {
 	parent := t.TempDir()
+	if err := os.Mkdir(filepath.Join(parent, ".out.tmp-3"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(parent, ".out.tmp-3"), "model.safetensors", nil)
 	dir := filepath.Join(parent, "out")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
