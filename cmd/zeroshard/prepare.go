@@ -35,7 +35,7 @@ func newPrepare() *cobra.Command {
 		Short: "Turn texts into token files to train on",
 		Long: "prepare writes train.bin and val.bin, which train --data DIR reads, of texts: files, all files of folders, or the standard input (-).\n" +
 			"A text file is a document, and so is a line of a .jsonl file. One text alone is cut by place, the end is for validation; of several\n" +
-			"documents each is followed by the end-of-text id, and some go to validation whole.",
+			"documents each is followed by the end-of-text id, and some go to validation whole: the last one at least.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("nothing to prepare: name texts, folders, or - for the standard input")
@@ -134,6 +134,9 @@ func printPrepared(w io.Writer, res *prepare.Result, dir string, took time.Durat
 		skipped = fmt.Sprintf("; %d entries of folders skipped: hidden, or no regular file", res.Skipped)
 	}
 	fmt.Fprintf(w, "%d file(s) read%s\n", res.Inputs, skipped)
+	if res.LastHeldOut {
+		fmt.Fprintf(w, "the last document is for validation: by --val none of %d would be\n", m.Documents)
+	}
 	fmt.Fprintf(w, "vocabulary %s (%s), ids of %s; %s\n", train.Thousands(int64(m.Vocab)), m.Tokenizer, m.Type, endWords(m))
 	seconds := max(took.Seconds(), 1e-3)
 	fmt.Fprintf(w, "%.1f MB/s, %s tokens/s\n", float64(m.Train.Bytes+val.Bytes)/1e6/seconds, train.Thousands(int64(float64(m.Train.Tokens+val.Tokens)/seconds)))

@@ -73,8 +73,21 @@ func TestPrepareThenTrain(t *testing.T) {
 	}
 }
 
+// Of few documents the last is for validation, and who asked hears of it.
+func TestPrepareFew(t *testing.T) {
+	in := documents(t, 2)
+	empty(t)
+	got := ok(t, "prepare", in, "-o", "d", "--tokenizer", "bytes")
+	if !strings.Contains(got.stdout, "the last document is for validation: by --val none of 2 would be\n") {
+		t.Error(got.stdout)
+	}
+}
+
 func TestPrepareRefuses(t *testing.T) {
-	in := documents(t, 3)
+	in, one := documents(t, 3), filepath.Join(t.TempDir(), "one.jsonl")
+	if err := os.WriteFile(one, []byte(`{"text": "a"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	dir := empty(t)
 	for _, c := range []struct {
 		args []string
@@ -86,7 +99,7 @@ func TestPrepareRefuses(t *testing.T) {
 		{[]string{in, "-o", "d", "--tokenizer", "gpt-2"}, exitUsage, "did you mean gpt2?"},
 		{[]string{in, "-o", "d", "--tokenizer", in}, exitFile, "vocab.json"},
 		{[]string{in, "-o", "d", "--val", "1.5", "--format", "csv"}, exitUsage, "--format \"csv\": want auto, text or jsonl\nzeroshard: --val 1.5"},
-		{[]string{in, "-o", "d"}, exitUsage, "of 3 documents none is for validation"},
+		{[]string{one, "-o", "d"}, exitUsage, "of 1 document(s) at most one has text"},
 		{[]string{"none.txt", "-o", "d"}, exitFile, "none.txt"},
 		{[]string{in, "-o", filepath.Join(in, "d")}, exitUsage, "write elsewhere"},
 		{[]string{in, "-o", "d", "--text-field", ""}, exitUsage, "--text-field"},

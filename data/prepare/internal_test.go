@@ -33,7 +33,7 @@ func TestIDsThatDoNotFit(t *testing.T) {
 }
 
 func TestHeaderCount(t *testing.T) {
-	p := &partFile{name: "train.bin", width: 4, tokens: math.MaxInt32, w: bufio.NewWriter(io.Discard)}
+	p := &partFile{name: "train.bin", width: 4, mark: mark{tokens: math.MaxInt32}, w: bufio.NewWriter(io.Discard)}
 	if err := p.take(nil, 0, 0); err != nil {
 		t.Errorf("the largest count: %v", err)
 	}

@@ -10,16 +10,19 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	"zeroshard/data"
 	"zeroshard/data/tokenizer"
+	"zeroshard/internal/claim"
 )
 
 // output is the files of a folder while they are made: all under other names, until commit.
 type output struct {
 	o     *Options
-	made  bool // the folder was
+	made  bool     // the folder was
+	held  *os.File // the folder: one run at a time writes into it
 	files map[string][]byte
 	temps []string
 	parts [parts]*partFile // the second is nil where there is no validation
@@ -43,6 +46,9 @@ func newOutput(o *Options) (out *output, err error) {
 	if err := os.MkdirAll(o.Out, 0o755); err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)
 	}
+	if err := out.hold(); err != nil {
+		return nil, err
+	}
 	for i, name := range []string{"train.bin", "val.bin"} {
 		if i == valPart && newSplit(o.Val).millionths == 0 {
 			continue
@@ -55,6 +61,38 @@ func newOutput(o *Options) (out *output, err error) {
 		out.parts[i] = newPartFile(f, name, width(o.Tokenizer))
 	}
 	return out, nil
+}
+
+// leftover is the name that create gives a file.
+var leftover = regexp.MustCompile(`^\.[0-9]+-(train\.bin|val\.bin|stdin|meta\.json|vocab\.json|merges\.txt|tokenizer\.json|tokenizer_config\.json|special_tokens_map\.json|added_tokens\.json)$`)
+
+// hold takes the folder for this run, and removes what killed ones left in it. Where there are no locks nobody knows whether others live.
+func (out *output) hold() (err error) {
+	if out.held, err = os.Open(out.o.Out); err != nil {
+		return fmt.Errorf("prepare: %w", err)
+	}
+	err = claim.Take(out.held)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return nil
+	case errors.Is(err, claim.ErrTaken):
+		err = fmt.Errorf("%w: %s: another process prepares in it", ErrExists, out.o.Out)
+	case err != nil:
+		err = fmt.Errorf("prepare: %w", err)
+	}
+	if err != nil {
+		return errors.Join(err, out.held.Close())
+	}
+	entries, err := os.ReadDir(out.o.Out)
+	for _, e := range entries {
+		if e.Type().IsRegular() && leftover.MatchString(e.Name()) {
+			err = errors.Join(err, os.Remove(filepath.Join(out.o.Out, e.Name())))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("prepare: remove what a killed run left: %w", errors.Join(err, out.held.Close()))
+	}
+	return nil
 }
 
 // refuse looks for files that would be overwritten.
@@ -124,6 +162,7 @@ func (out *output) discard(err error) {
 	if err != nil && out.made {
 		os.Remove(out.o.Out)
 	}
+	out.held.Close()
 }
 
 // commit gives all files their names, train.bin last: where it is, all are.

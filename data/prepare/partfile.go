@@ -29,8 +29,14 @@ type partFile struct {
 	w     *bufio.Writer
 	width int
 
-	tokens, text, docs int64
+	mark
+	last mark // where the last document begins that has text
 }
+
+// mark is a place in a part: what is before it.
+type mark struct{ tokens, text, docs int64 }
+
+func (m mark) plus(n mark) mark { return mark{m.tokens + n.tokens, m.text + n.text, m.docs + n.docs} }
 
 func newPartFile(f *os.File, name string, width int) *partFile {
 	p := &partFile{File: f, name: name, width: width, w: bufio.NewWriterSize(f, 1<<18)}
@@ -52,6 +58,27 @@ func (p *partFile) take(ids []byte, text, docs int64) error {
 	if _, err := p.w.Write(ids); err != nil {
 		return fmt.Errorf("prepare: %w", err)
 	}
+	return nil
+}
+
+// moveLast moves what begins at p.last to the end of another part.
+func (p *partFile) moveLast(to *partFile) error {
+	at := p.last.tokens * int64(p.width)
+	if p.width == 4 {
+		at += headerBytes
+	}
+	err := p.w.Flush()
+	if err == nil {
+		_, err = io.Copy(to.w, io.NewSectionReader(p.File, at, (p.tokens-p.last.tokens)*int64(p.width)))
+	}
+	if err == nil {
+		err = p.Truncate(at)
+	}
+	if err != nil {
+		return fmt.Errorf("prepare: %w", err)
+	}
+	to.mark = to.plus(mark{p.tokens - p.last.tokens, p.text - p.last.text, p.docs - p.last.docs})
+	p.mark = p.last
 	return nil
 }
 

@@ -33,6 +33,7 @@ type chunk struct {
 	ids   [parts][]byte // as in the files
 	text  [parts]int64  // bytes
 	docs  [parts]int64  // that begin here
+	last  [parts]*mark  // the last beginning of a document that has text, from the chunk's, nil for none
 	err   error
 	ready chan struct{} // closed when the encoder is done
 }
@@ -110,6 +111,9 @@ func (p *pipe) encodeChunk(c *chunk, ids []int32) ([]int32, error) {
 		if i.end && p.eot >= 0 {
 			ids = append(ids, p.eot)
 		}
+		if i.begin && i.text != "" {
+			c.last[i.part] = &mark{int64(len(c.ids[i.part]) / p.width), c.text[i.part], c.docs[i.part]}
+		}
 		out := slices.Grow(c.ids[i.part], len(ids)*p.width)
 		for _, id := range ids {
 			if id < 0 || int64(id) >= vocab {
@@ -146,6 +150,9 @@ func (p *pipe) write(ctx context.Context, out *output) error {
 		for i, f := range out.parts {
 			if f == nil {
 				continue
+			}
+			if last := c.last[i]; last != nil {
+				f.last = f.plus(*last)
 			}
 			if err := f.take(c.ids[i], c.text[i], c.docs[i]); err != nil {
 				return err

@@ -36,6 +36,8 @@ type Result struct {
 	Meta    data.Meta
 	Inputs  int // files read
 	Skipped int // entries of folders that were not: hidden, or no regular file
+	// LastHeldOut says that no document was for validation by the fraction, so that the last one is.
+	LastHeldOut bool
 }
 
 // The parts.
@@ -76,6 +78,10 @@ func Run(ctx context.Context, inputs []string, o Options) (res *Result, err erro
 	if err := encodeAll(ctx, &o, found, split, out); err != nil {
 		return nil, err
 	}
+	last, err := split.holdOutLast(out)
+	if err != nil {
+		return nil, err
+	}
 	if err := split.judge(out); err != nil {
 		return nil, err
 	}
@@ -83,7 +89,7 @@ func Run(ctx context.Context, inputs []string, o Options) (res *Result, err erro
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Meta: *meta, Inputs: len(found.files), Skipped: found.skipped}, nil
+	return &Result{Meta: *meta, Inputs: len(found.files), Skipped: found.skipped, LastHeldOut: last}, nil
 }
 
 func (o *Options) judge() error {
@@ -145,9 +151,6 @@ func (s *split) foresee(files []input) error {
 		n++
 	}
 	s.single = n == 1
-	if !s.single && s.share(n) == 0 {
-		return s.tooFew(n)
-	}
 	if s.share(n) == n && !s.single {
 		return fmt.Errorf("%w: no document of %d is left to train on: take a smaller validation fraction", ErrEmpty, n)
 	}
@@ -172,12 +175,13 @@ func (s *split) next() int {
 	return trainPart
 }
 
-func (s *split) tooFew(n int64) error {
-	if s.millionths == 0 {
-		return nil
+// holdOutLast gives validation the last document that has text where the fraction has left it no token and others have some.
+func (s *split) holdOutLast(out *output) (bool, error) {
+	train, val := out.parts[trainPart], out.parts[valPart]
+	if s.single || val == nil || val.tokens > 0 || train.last.tokens == 0 {
+		return false, nil
 	}
-	return fmt.Errorf("%w: of %d documents none is for validation at a fraction of %v: take a larger fraction, 0 for none, or join the texts into "+
-		"one, which is cut by place", ErrEmpty, n, float64(s.millionths)/million)
+	return true, train.moveLast(val)
 }
 
 // judge refuses parts without a token.
@@ -191,7 +195,8 @@ func (s *split) judge(out *output) error {
 	case val != nil && val.tokens == 0 && s.single:
 		return fmt.Errorf("%w: the text is too short to keep a part of it for validation: take a fraction of 0 for none", ErrEmpty)
 	case val != nil && val.tokens == 0:
-		return s.tooFew(s.documents)
+		return fmt.Errorf("%w: of %d document(s) at most one has text, so none is for validation: take a fraction of 0 for none, or give it as a text "+
+			"alone, which is cut by place", ErrEmpty, s.documents)
 	}
 	return nil
 }

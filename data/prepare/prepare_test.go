@@ -136,6 +136,7 @@ func TestParts(t *testing.T) {
 		train, val string
 		docs       [2]int64
 		skipped    int
+		last       bool
 	}{
 		{name: "one text is cut at nine tenths", files: map[string]string{"a.txt": "0123456789abcdefghi"}, train: "0123456789abcdefg", val: "hi", docs: [2]int64{1, 0}},
 		{name: "before a character", files: map[string]string{"a": "01234567é8"}, train: "01234567", val: "é8", docs: [2]int64{1, 0}},
@@ -143,6 +144,9 @@ func TestParts(t *testing.T) {
 		{name: "half", files: map[string]string{"a": "abcd"}, set: func(o *prepare.Options) { o.Val = 0.5 }, train: "ab", val: "cd", docs: [2]int64{1, 0}},
 		{name: "no validation", files: map[string]string{"a": "abc"}, set: func(o *prepare.Options) { o.Val = 0 }, train: "abc", docs: [2]int64{1, 0}},
 		{name: "every tenth of several", files: eleven, train: "a|b|c|d|e|f|g|h|i|k|", val: "j|", docs: [2]int64{10, 1}},
+		{name: "the last of few", files: map[string]string{"a": "A", "b": "B", "c": "C"}, train: "A|B|", val: "C|", docs: [2]int64{2, 1}, last: true},
+		{name: "the last of few lines", files: map[string]string{"a.jsonl": jsonl}, train: "one|two||", val: "four|", docs: [2]int64{3, 1}, last: true},
+		{name: "the last of two from the standard input", inputs: []string{"-", "a"}, files: map[string]string{"a": "A"}, stdin: "in", train: "in|", val: "A|", docs: [2]int64{1, 1}, last: true},
 		{name: "every third", files: eleven, set: func(o *prepare.Options) { o.Val = 0.333334 }, train: "a|b|d|e|g|h|j|k|", val: "c|f|i|", docs: [2]int64{8, 3}},
 		{name: "in the order of names, without hidden ones", files: map[string]string{"b/2": "B", "a/x": "A", "c": "C", ".git/y": "no", "b/.z": "no", "a.txt": "D"},
 			set: func(o *prepare.Options) { o.Val = 0.25 }, train: "A|D|B|", val: "C|", docs: [2]int64{3, 1}, skipped: 2},
@@ -186,6 +190,9 @@ func TestParts(t *testing.T) {
 				}
 			} else {
 				want = slices.DeleteFunc(want, func(s string) bool { return s == "val.bin" })
+			}
+			if res.LastHeldOut != c.last {
+				t.Errorf("the last was held out: %t", res.LastHeldOut)
 			}
 			if docs != c.docs || res.Meta.Documents != docs[0]+docs[1] || res.Skipped != c.skipped {
 				t.Errorf("documents %v, want %v; skipped %d, want %d", docs, c.docs, res.Skipped, c.skipped)
@@ -379,8 +386,8 @@ func TestRefusals(t *testing.T) {
 		{"no files", []string{empty}, nil, prepare.ErrEmpty, "no file among the inputs (1 entries skipped"},
 		{"no inputs", nil, nil, prepare.ErrEmpty, "no file"},
 		{"standard input twice", []string{"-", "-"}, nil, prepare.ErrOptions, "twice"},
-		{"few documents", []string{in}, nil, prepare.ErrEmpty, "of 3 documents none is for validation at a fraction of 0.1"},
-		{"few lines", []string{writeFile(t, "a.jsonl", `{"text": "a"}`)}, nil, prepare.ErrEmpty, "of 1 documents none"},
+		{"one line", []string{writeFile(t, "a.jsonl", `{"text": "a"}`)}, nil, prepare.ErrEmpty, "of 1 document(s) at most one has text"},
+		{"one line that has text", []string{writeFile(t, "a.jsonl", `{"text": ""}`+"\n"+`{"text": "a"}`+"\n"+`{"text": ""}`)}, nil, prepare.ErrEmpty, "of 3 document(s) at most one"},
 		{"short text", []string{writeFile(t, "a", "")}, nil, prepare.ErrEmpty, "hold no text"},
 		{"nothing to train on", []string{writeFile(t, "a", "é")}, nil, prepare.ErrEmpty, "nothing is left to train on"},
 		{"output among inputs", []string{in}, func(o *prepare.Options) { o.Out = filepath.Join(in, "sub", "new") }, prepare.ErrOptions, "lies in"},
@@ -438,6 +445,69 @@ func TestInterrupt(t *testing.T) {
 		if _, err := os.Stat(o.Out); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("left %v", contents(t, o.Out))
 		}
+	}
+}
+
+// The last document goes whole, however many chunks it has, in files with a header and without, and empty ones behind it go along. What comes of it does not depend on the threads.
+func TestLastDocument(t *testing.T) {
+	long := strings.Repeat("many words ", 100_000)
+	in := tree(t, map[string]string{"a": "first words", "b": "second", "c": long, "d": "", "e": ""})
+	for name, c := range map[string]struct {
+		tok        tokenizer.Tokenizer
+		train, val string
+		docs       [2]int64
+	}{
+		"bytes":  {tokenizer.Bytes(), "first wordssecond", long, [2]int64{2, 3}},
+		"uint16": {mine(t, 300), "first words|second|", long + "|||", [2]int64{2, 3}},
+		"uint32": {mine(t, 70_000), "first words|second|", long + "|||", [2]int64{2, 3}},
+	} {
+		for _, threads := range []int{1, 3} {
+			o := options(filepath.Join(t.TempDir(), "out"), c.tok)
+			o.Threads = threads
+			res := must(prepare.Run(t.Context(), []string{in}, o))(t)
+			eot, _ := c.tok.EndOfText()
+			train, val := text(ids(t, filepath.Join(o.Out, "train.bin"), c.tok.Vocab()), eot), text(ids(t, filepath.Join(o.Out, "val.bin"), c.tok.Vocab()), eot)
+			if train != c.train || val != c.val {
+				t.Errorf("%s: %d and %d characters, want %d and %d", name, len(train), len(val), len(c.train), len(c.val))
+			}
+			m := res.Meta
+			if got := [2]int64{m.Train.Documents, m.Val.Documents}; got != c.docs || m.Train.Bytes+m.Val.Bytes != int64(len("first wordssecond")+len(long)) || !res.LastHeldOut {
+				t.Errorf("%s: documents %v, bytes %d and %d, %t", name, got, m.Train.Bytes, m.Val.Bytes, res.LastHeldOut)
+			}
+		}
+	}
+}
+
+// What a killed run left goes with the next run into the folder, other hidden files stay, and two runs at a time do not meet.
+func TestLeftovers(t *testing.T) {
+	in := writeFile(t, "a", "0123456789")
+	out := t.TempDir()
+	mine := []string{".1-train.bin.txt", ".notes", ".x-train.bin", ".12-other"}
+	for _, name := range append([]string{".123-train.bin", ".4-val.bin", ".5-stdin", ".6-meta.json", ".7-vocab.json"}, mine...) {
+		if err := os.WriteFile(filepath.Join(out, name), []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &stop{reading: make(chan struct{}), end: make(chan struct{})}
+	o := options(out, tokenizer.Bytes())
+	o.Stdin = s
+	first := make(chan error)
+	go func() {
+		_, err := prepare.Run(t.Context(), []string{"-"}, o)
+		first <- err
+	}()
+	<-s.reading
+	if _, err := prepare.Run(t.Context(), []string{in}, options(out, tokenizer.Bytes())); !errors.Is(err, prepare.ErrExists) || !strings.Contains(err.Error(), "another process prepares in it") {
+		t.Errorf("two at a time: %v", err)
+	}
+	close(s.end)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	want := append([]string{"meta.json", "train.bin", "val.bin"}, mine...)
+	slices.Sort(want)
+	if got := slices.Sorted(maps.Keys(contents(t, out))); !slices.Equal(got, want) {
+		t.Errorf("left %v, want %v", got, want)
 	}
 }
 
