@@ -8,7 +8,9 @@ import (
 )
 
 // openDirect opens a file for direct I/O.
-func openDirect(path string) (*os.File, error) { return os.OpenFile(path, os.O_RDONLY|unix.O_DIRECT, 0) }
+func openDirect(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|unix.O_DIRECT, 0)
+}
 
 // forget empties the page cache of a file.
 func forget(b *testing.B, path string) {
