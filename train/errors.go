@@ -19,7 +19,8 @@ var (
 
 // LogitsError says which token of a text has logits among which is NaN or an infinity.
 type LogitsError struct {
-	Token int // counted from 0, with the prompt's
+	Prompt int // index of the text's prompt in the call
+	Token  int // counted from 0, with the prompt's
 }
 
 func (e *LogitsError) Error() string {

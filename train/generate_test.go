@@ -133,6 +133,11 @@ func TestGenerateRefusesLogits(t *testing.T) {
 			n := 0
 			err := train.Generate(t.Context(), &spoiled{from: 4, v: float32(v)}, [][]int32{{1, 2}}, s, func(train.Drawn) error { n++; return nil })
 			var at *train.LogitsError
+			var second *train.LogitsError
+			if err := train.Generate(t.Context(), &spoiled{from: 4, v: float32(v)}, [][]int32{{1}, {1, 2, 3}}, s, func(train.Drawn) error { return nil }); !errors.As(err, &second) ||
+				second.Prompt != 1 || second.Token != 4 {
+				t.Errorf("the second of two: %v", err)
+			}
 			if !errors.Is(err, train.ErrLogits) || !errors.As(err, &at) || at.Token != 4 || n != 2 || !strings.Contains(err.Error(), "the logits of token 4 are not finite") {
 				t.Errorf("%v, %+v: %v after %d tokens", v, s, err, n)
 			}

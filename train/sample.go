@@ -110,7 +110,7 @@ func Generate(ctx context.Context, w Scorer, prompts [][]int32, s Sampling, emit
 			}
 			id, ended, err := t.draw(rows[i], s)
 			if err != nil {
-				return fmt.Errorf("train: generate: text %d: %w", i+1, err)
+				return fmt.Errorf("train: generate: %w", &LogitsError{i, err.Token})
 			}
 			if err := emit(Drawn{Prompt: i, Token: id, Last: t.done, Ended: ended}); err != nil {
 				return err
@@ -145,7 +145,7 @@ func (t *text) seen() []int32 {
 }
 
 // draw adds one token, but not the one that ends the text.
-func (t *text) draw(logits []float32, s Sampling) (id int32, ended bool, err error) {
+func (t *text) draw(logits []float32, s Sampling) (id int32, ended bool, err *LogitsError) {
 	for _, v := range logits {
 		if v-v != 0 { // NaN, +Inf, -Inf
 			return 0, false, &LogitsError{Token: len(t.tokens)}

@@ -279,7 +279,7 @@ func TestCheckpointRefusals(t *testing.T) {
 		{3, "checkpoint inspect run/checkpoints/step-00000003", "no such file"},
 		{2, "checkpoint prune run", "--keep 0"},
 		{2, "checkpoint consolidate run", "--out FILE"},
-		{3, "checkpoint consolidate run --out file", "file exists"},
+		{3, "checkpoint consolidate run --out file", "file already exists"},
 		{3, "checkpoint consolidate run --out nope/file", "nope"},
 		{2, "checkpoint export run", "--hf OUT"},
 		{2, "checkpoint export run --hf x --dtype f8", `--dtype "f8": use f32, f16 or bf16`},

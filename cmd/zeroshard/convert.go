@@ -2,11 +2,8 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -85,9 +82,7 @@ func newImport() *cobra.Command {
 		if out == "" {
 			return usagef("import needs --out DIR, the run folder to make")
 		}
-		if names, err := os.ReadDir(out); err == nil && len(names) > 0 {
-			return usagef("--out %s: the folder is not empty", out)
-		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := (&landing{dir: out}).look(); err != nil {
 			return err
 		}
 		s, err := openSource(args[0])
@@ -98,7 +93,11 @@ func newImport() *cobra.Command {
 		if s.saved != nil {
 			return usagef("%s holds steps of this program already", args[0])
 		}
-		if err := importWeights(s, out, c.ErrOrStderr()); err != nil {
+		l, err := land(out)
+		if err != nil {
+			return err
+		}
+		if err := l.end(importWeights(s, out, c.ErrOrStderr())); err != nil {
 			return err
 		}
 		fmt.Fprintf(c.OutOrStdout(), "%s holds the weights of %s as step 0: train --init-from %s starts from them\n", out, args[0], quote(out))

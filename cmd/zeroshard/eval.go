@@ -159,7 +159,7 @@ func (e *evaluation) main(ctx context.Context, stop <-chan struct{}) error {
 		}
 		if l.Sum-l.Sum != 0 {
 			last := min(first+evalLeaves*e.microBatch, len(e.windows)) - 1
-			return fmt.Errorf("the loss of window %d to %d is not finite%s", first+1, last+1, e.source.notFinite())
+			return fmt.Errorf("the loss of windows %d to %d is not finite%s", first+1, last+1, e.source.notFinite())
 		}
 		e.sum.Sum += l.Sum
 		e.sum.Tokens += l.Tokens

@@ -179,19 +179,20 @@ func (g *generation) main(ctx context.Context, stop <-chan struct{}) error {
 			return t.hear(d)
 		})
 		if err = errors.Join(err, t.end()); err != nil {
-			return g.explain(err)
+			return g.explain(err, lo)
 		}
 	}
 	g.told("generate", tokens, time.Since(began))
 	return nil
 }
 
-// explain names the weights that are to blame for logits that are not finite, and the prompt by its text.
-func (g *generation) explain(err error) error {
-	if !errors.Is(err, train.ErrLogits) {
+// explain names the weights that are to blame for logits that are not finite.
+func (g *generation) explain(err error, first int) error {
+	var at *train.LogitsError
+	if !errors.As(err, &at) {
 		return err
 	}
-	return fmt.Errorf("%w%s", err, g.source.notFinite())
+	return fmt.Errorf("prompt %d: %w%s", first+at.Prompt+1, err, g.source.notFinite())
 }
 
 // known scores only what the tokenizer knows: a model's vocabulary may be padded.

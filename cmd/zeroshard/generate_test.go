@@ -72,8 +72,8 @@ func records(t *testing.T, args ...string) (list []record) {
 	return list
 }
 
-// A prompt's text is the same alone in its batch and beside others, on any ranks, at any stage, with any threads.
-func TestGenerateIsAFunctionOfSeedPromptAndNumber(t *testing.T) {
+// A prompt's text is the same alone and beside others, in any batch, on any ranks, at any stage, with any threads; a copy of a prompt has another.
+func TestGenerateIsAFunctionOfSeedAndPrompt(t *testing.T) {
 	empty(t)
 	from := byteModel(t)
 	args := []string{"--from", from, "--max-tokens", "40", "--temperature", "1.3", "--top-p", "0.95", "--top-k", "0", "--prompt", "one", "--prompt", "a longer prompt", "--prompt", "one",
@@ -95,6 +95,16 @@ func TestGenerateIsAFunctionOfSeedPromptAndNumber(t *testing.T) {
 			}
 		}
 	}
+	args = args[:slices.Index(args, "--prompt")]
+	for i, r := range want {
+		if i == 2 { // the copy
+			continue
+		}
+		if got := records(t, append(slices.Clone(args), "--prompt", r.Prompt)...); fmt.Sprint(got[0]) != fmt.Sprint(r) {
+			t.Errorf("text %d alone is %v, want %v", i, got[0].IDs, r.IDs)
+		}
+	}
+	args = append(args, "--prompt", "one")
 	if other := records(t, append(args, "--seed", "2")...); slices.Equal(other[0].IDs, want[0].IDs) {
 		t.Error("another seed, the same text")
 	}
