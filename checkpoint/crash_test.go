@@ -139,7 +139,7 @@ func recovers(t *testing.T, f *crashfs.FS, saved int) error {
 }
 
 // TestGoingBackAtEveryPoint is TestEveryPoint for a run that goes back behind saved steps and writes them anew: whatever is found afterwards
-// is sound, and a later start is not led to a step that is being set aside.
+// is sound, and a later start goes on from where the run was before, or from where it went back to, never from between.
 func TestGoingBackAtEveryPoint(t *testing.T) {
 	back := func(f *crashfs.FS) error {
 		s := checkpoint.NewStore(f, crashDir)
@@ -152,11 +152,14 @@ func TestGoingBackAtEveryPoint(t *testing.T) {
 		_, err := saveAll(f, 2)
 		return err
 	}
+	const old = 7 // the seed of the steps that are set aside
 	start := func() *crashfs.FS {
 		f := &crashfs.FS{}
 		s := checkpoint.NewStore(f, crashDir)
 		for step := 1; step <= crashSteps; step++ {
-			if err := s.Save(small.manifest(step), small.sources(step, 1)); err != nil {
+			m := small.manifest(step)
+			m.Seed = old
+			if err := s.Save(m, small.sources(step, 1)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -174,7 +177,17 @@ func TestGoingBackAtEveryPoint(t *testing.T) {
 			if err := back(f); err == nil {
 				t.Fatalf("a stop at operation %d went unnoticed", at)
 			}
-			if err := recovers(t, f.Restart(loss), 1); err != nil {
+			after := f.Restart(loss)
+			s := checkpoint.NewStore(after, crashDir)
+			newest, err := s.Newest()
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := checkpoint.ReadManifest(after, s.StepDir(newest))
+			if err != nil || m.Seed == old && newest != 1 && newest != crashSteps {
+				t.Fatalf("stopped at operation %d, %s, losing %v: the newest step is %d, which was being set aside (%v)", at, ops[at-1], loss, newest, err)
+			}
+			if err := recovers(t, after, 1); err != nil {
 				t.Fatalf("stopped at operation %d, %s, losing %v: %v", at, ops[at-1], loss, err)
 			}
 		}

@@ -50,11 +50,15 @@ type SaveError struct {
 	Step int
 	Last int // the newest committed step, -1 for none
 	Err  error
+
+	Unknown error // why Last could not be read, nil where it could
 }
 
 func (e *SaveError) Error() string {
 	last := "nothing is saved yet"
 	switch {
+	case e.Unknown != nil:
+		last = fmt.Sprintf("and which steps are saved cannot be read (%v)", e.Unknown)
 	case e.Last == e.Step: // the rename is done, what makes it safe is not
 		return fmt.Sprintf("checkpoint: step %d is in its place, but whether it is safe there is not known: %v", e.Step, e.Err)
 	case e.Last >= 0:

@@ -57,7 +57,13 @@ func (s *Store) makeWay(step int) error {
 }
 
 func (s *Store) failed(step int, err error) error {
-	return &SaveError{Step: step, Last: s.newest(), Err: err}
+	e := &SaveError{Step: step, Last: -1, Err: err}
+	steps, unknown := s.Steps()
+	if len(steps) > 0 {
+		e.Last = steps[len(steps)-1]
+	}
+	e.Unknown = unknown
+	return e
 }
 
 // Rank writes the file of a rank. Ranks may write at the same time.

@@ -15,12 +15,33 @@ import (
 const ManifestFile = "manifest.json"
 
 const (
-	prefix     = "step-"
-	latest     = "latest"
-	unfinished = ".tmp"        // of a save that has not been committed
-	removed    = ".removed"    // of a step that is being removed
-	superseded = ".superseded" // of a step that a run went back behind
+	prefix = "step-"
+	latest = "latest"
 )
+
+// What a store leaves beside its steps begins with a dot:
+//
+//	.step-N.tmp         a save that has not been committed          Begin, Clean and the failed save itself remove it
+//	.step-N.removed     a step that is being removed                Clean removes it
+//	.step-N.superseded  a step that a run went back behind, or      Prune removes it
+//	                    what had a step's name and was none
+//	.back-to-step-N     steps after N are being set aside: until    Supersede removes it; after a stop the next Supersede
+//	                    that is done they count as set aside        or Clean does the rest
+//	.latest.tmp         of latest                                   whoever writes latest next
+const (
+	unfinished = ".tmp"
+	removed    = ".removed"
+	superseded = ".superseded"
+	goingBack  = ".back-to-"
+)
+
+// leftover is the step of a leftover with that ending.
+func leftover(name, ending string) (step int, ok bool) {
+	bare, dot := strings.CutPrefix(name, ".")
+	bare, end := strings.CutSuffix(bare, ending)
+	step, is := stepOf(bare)
+	return step, dot && end && is
+}
 
 // Store is the folder in which a run keeps its steps.
 type Store struct {
@@ -46,27 +67,37 @@ func stepOf(name string) (int, bool) {
 	return step, ok && err == nil && step >= 0 && stepName(step) == name
 }
 
-// Steps lists the committed steps, ascending: the folders of that name that hold a manifest. Whether they are sound is Verify's
-// to say. A store that does not exist has none.
+// Steps lists the committed steps, ascending: the folders of that name that hold a manifest, without those that a run is going back
+// behind. Whether they are sound is Verify's to say. A store that does not exist has none.
 func (s *Store) Steps() ([]int, error) {
-	steps, _, err := s.scan()
-	return steps, err
+	c, err := s.scan()
+	return c.steps, err
 }
 
 // Leftovers lists what is in the folder and is no step: what a save left that did not end, and files of others.
 func (s *Store) Leftovers() ([]string, error) {
-	_, rest, err := s.scan()
-	return rest, err
+	c, err := s.scan()
+	return c.rest, err
 }
 
-func (s *Store) scan() (steps []int, rest []string, err error) {
+// contents is what is in a store.
+type contents struct {
+	steps []int
+	later []int    // steps after that to which a run is going back
+	back  int      // that step, -1 for none
+	rest  []string // names that are no step
+}
+
+func (s *Store) scan() (c contents, err error) {
+	c.back = -1
 	names, err := s.fs.List(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, nil
+		return c, nil
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("checkpoint: %w", err)
+		return c, fmt.Errorf("checkpoint: %w", err)
 	}
+	var all []int
 	for _, name := range names {
 		bare, isDir := strings.CutSuffix(name, "/")
 		step, ok := stepOf(bare)
@@ -75,18 +106,31 @@ func (s *Store) scan() (steps []int, rest []string, err error) {
 			continue
 		case ok && isDir:
 			inside, err := s.fs.List(path.Join(s.dir, bare))
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // a run that goes on has removed it meanwhile
+			}
 			if err != nil {
-				return nil, nil, fmt.Errorf("checkpoint: %w", err)
+				return c, fmt.Errorf("checkpoint: %w", err)
 			}
 			if slices.Contains(inside, ManifestFile) {
-				steps = append(steps, step)
+				all = append(all, step)
 				continue
 			}
 		}
-		rest = append(rest, bare)
+		if to, ok := stepOf(strings.TrimPrefix(bare, goingBack)); ok && strings.HasPrefix(bare, goingBack) && (c.back < 0 || to < c.back) {
+			c.back = to
+		}
+		c.rest = append(c.rest, bare)
 	}
-	slices.Sort(steps)
-	return steps, rest, nil
+	slices.Sort(all)
+	for _, step := range all {
+		if c.back >= 0 && step > c.back {
+			c.later, c.rest = append(c.later, step), append(c.rest, stepName(step))
+		} else {
+			c.steps = append(c.steps, step)
+		}
+	}
+	return c, nil
 }
 
 // Newest is the newest committed step. The error wraps ErrNone where there is none.
@@ -99,15 +143,6 @@ func (s *Store) Newest() (int, error) {
 		return 0, fmt.Errorf("%w: nothing is committed in %s", ErrNone, s.dir)
 	}
 	return steps[len(steps)-1], nil
-}
-
-// newest is Newest for messages: -1 for none.
-func (s *Store) newest() int {
-	step, err := s.Newest()
-	if err != nil {
-		return -1
-	}
-	return step
 }
 
 // Has reports whether step is committed. The error wraps ErrNone where it is not, and lists those that are.
@@ -141,28 +176,39 @@ func ranges(steps []int) string {
 	return strings.Join(text, ", ")
 }
 
-// Clean removes what saves left that did not end, and steps that were being removed. The next run that saves here calls it first.
+// Clean removes what saves left that did not end, and steps that were being removed, and sets aside what was being set aside. The next run
+// that saves here calls it first.
 func (s *Store) Clean() error {
-	_, rest, err := s.scan()
+	c, err := s.scan()
 	if err != nil {
 		return err
 	}
-	for _, name := range rest {
-		if strings.HasPrefix(name, ".") && (strings.HasSuffix(name, unfinished) || strings.HasSuffix(name, removed)) {
+	for _, name := range c.rest {
+		_, tmp := leftover(name, unfinished)
+		_, gone := leftover(name, removed)
+		if tmp || gone {
 			if err := s.fs.RemoveAll(path.Join(s.dir, name)); err != nil {
 				return fmt.Errorf("checkpoint: clean up: %w", err)
 			}
 		}
 	}
-	return nil
+	if c.back >= 0 {
+		_, err = s.Supersede(c.back)
+	}
+	return err
 }
 
 // Remove removes a step: its name goes first and at once, so nobody takes a half-removed step for a step.
-func (s *Store) Remove(step int) error { return s.retire(step, removed) }
+func (s *Store) Remove(step int) error {
+	if err := s.retire(step, removed); err != nil {
+		return fmt.Errorf("checkpoint: remove step %d: %w", step, err)
+	}
+	return nil
+}
 
-// retire renames a step away, and removes it if suffix is removed.
-func (s *Store) retire(step int, suffix string) error {
-	away := path.Join(s.dir, "."+stepName(step)+suffix)
+// retire renames a step away, and removes it if the new name says so.
+func (s *Store) retire(step int, ending string) error {
+	away := path.Join(s.dir, "."+stepName(step)+ending)
 	err := s.fs.RemoveAll(away) // of an earlier time
 	if err == nil {
 		err = s.fs.Rename(s.StepDir(step), away)
@@ -170,35 +216,61 @@ func (s *Store) retire(step int, suffix string) error {
 	if err == nil {
 		err = s.fs.SyncDir(s.dir)
 	}
-	if err == nil && suffix == removed {
+	if err == nil && ending == removed {
 		err = s.fs.RemoveAll(away)
 	}
-	if err != nil {
-		return fmt.Errorf("checkpoint: remove step %d: %w", step, err)
-	}
-	return nil
+	return err
 }
 
-// Supersede takes the steps after step out of the store, newest first: a run goes back behind them and will write others. They are
-// renamed, not removed; Prune removes them.
+// Supersede takes the steps after step out of the store: a run goes back behind them and will write others. They are renamed, not removed;
+// Prune removes them. A mark makes it one act: from when it is there on, none of them counts, whenever the machine stops.
 func (s *Store) Supersede(step int) (gone []int, err error) {
-	steps, err := s.Steps()
-	if err != nil || len(steps) == 0 || steps[len(steps)-1] <= step {
+	c, err := s.scan()
+	if err != nil {
 		return nil, err
 	}
-	if err := s.point(step); err != nil { // first: latest must never name what is not there
-		return nil, fmt.Errorf("checkpoint: go back to step %d: %w", step, err)
+	all := slices.Concat(c.steps, c.later)
+	if c.back < 0 && (len(all) == 0 || all[len(all)-1] <= step) {
+		return nil, nil
 	}
-	for _, later := range slices.Backward(steps) {
+	if err := s.setAside(step, all, &gone); err != nil {
+		return gone, fmt.Errorf("checkpoint: go back to step %d: %w", step, err)
+	}
+	return gone, nil
+}
+
+func (s *Store) setAside(step int, all []int, gone *[]int) error {
+	mark := path.Join(s.dir, goingBack+stepName(step))
+	if err := s.fs.RemoveAll(mark); err != nil {
+		return err
+	}
+	if err := writeFile(s.fs, mark, nil); err != nil {
+		return err
+	}
+	if err := s.point(step); err != nil { // which makes the mark's name safe too
+		return err
+	}
+	for _, later := range slices.Backward(all) {
 		if later <= step {
 			break
 		}
 		if err := s.retire(later, superseded); err != nil {
-			return gone, err
+			return err
 		}
-		gone = append(gone, later)
+		*gone = append(*gone, later)
 	}
-	return gone, nil
+	c, err := s.scan()
+	if err != nil {
+		return err
+	}
+	for _, name := range c.rest {
+		if strings.HasPrefix(name, goingBack) {
+			if err := s.fs.RemoveAll(path.Join(s.dir, name)); err != nil {
+				return err
+			}
+		}
+	}
+	return s.fs.SyncDir(s.dir)
 }
 
 // Prune removes all steps but the newest keep, which must be at least 1, and what was superseded.
@@ -206,25 +278,26 @@ func (s *Store) Prune(keep int) (gone []int, err error) {
 	if keep < 1 {
 		return nil, fmt.Errorf("%w: to keep %d steps is to lose the run: keep at least 1", ErrMismatch, keep)
 	}
-	steps, rest, err := s.scan()
+	c, err := s.scan()
 	if err != nil {
 		return nil, err
 	}
-	if len(steps) > keep { // a run that went back and stopped there may have left latest behind
-		if text, err := readAll(s.fs, path.Join(s.dir, latest)); err != nil || text != stepName(steps[len(steps)-1])+"\n" {
-			if err := s.point(steps[len(steps)-1]); err != nil {
+	if len(c.steps) > keep { // a run that went back and stopped there may have left latest behind
+		newest := c.steps[len(c.steps)-1]
+		if text, err := readAll(s.fs, path.Join(s.dir, latest)); err != nil || text != stepName(newest)+"\n" {
+			if err := s.point(newest); err != nil {
 				return nil, fmt.Errorf("checkpoint: prune: %w", err)
 			}
 		}
 	}
-	for _, step := range steps[:max(0, len(steps)-keep)] {
+	for _, step := range c.steps[:max(0, len(c.steps)-keep)] {
 		if err := s.Remove(step); err != nil {
 			return gone, err
 		}
 		gone = append(gone, step)
 	}
-	for _, name := range rest {
-		if strings.HasPrefix(name, ".") && strings.HasSuffix(name, superseded) {
+	for _, name := range c.rest {
+		if _, ok := leftover(name, superseded); ok {
 			if err := s.fs.RemoveAll(path.Join(s.dir, name)); err != nil {
 				return gone, fmt.Errorf("checkpoint: prune: %w", err)
 			}
