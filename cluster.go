@@ -34,7 +34,7 @@ type Cluster struct {
 	program *zero.Program
 	ranks   []*rank
 	wire    []zero.Traffic // of the last Step
-	told    [][]int32      // by text: tokens that the caches hold
+	cached  [][]int32      // by text: tokens that the caches hold
 	viewed  bool           // a view of parameters was given away
 	closed  bool
 }
@@ -251,23 +251,24 @@ func cause(errs []error) (told error) {
 	return told
 }
 
-// ready is what all ranks would answer alike before they issue anything. Whatever is to come, only scoring leaves the caches as they are.
-func (c *Cluster) ready(ctx context.Context, what string) error {
-	if what != scoring {
-		c.told = nil
+// ready is what all ranks would answer alike before they issue anything. Unless the method called name keepsCaches, they hold nothing
+// from now on.
+func (c *Cluster) ready(ctx context.Context, name string, keepsCaches bool) error {
+	if !keepsCaches {
+		c.cached = nil
 	}
 	if c.closed {
-		return fmt.Errorf("%w: %s came after Close", zero.ErrClosed, what)
+		return fmt.Errorf("%w: %s came after Close", zero.ErrClosed, name)
 	}
 	errs := make([]error, len(c.ranks))
 	for r, rk := range c.ranks {
 		errs[r] = rk.engine.Err()
 	}
 	if err := cause(errs); err != nil {
-		return fmt.Errorf("zeroshard: %s after a failure, which ended the cluster: %w", what, err)
+		return fmt.Errorf("zeroshard: %s after a failure, which ended the cluster: %w", name, err)
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("zeroshard: %s: %w", what, context.Cause(ctx))
+		return fmt.Errorf("zeroshard: %s: %w", name, context.Cause(ctx))
 	}
 	return nil
 }
@@ -278,7 +279,7 @@ func (c *Cluster) Program() *zero.Program { return c.program }
 // Step trains on one global batch. leaf gives the micro-batch of a number in [0, GlobalBatch/MicroBatch); it is called from several
 // goroutines, once for each leaf. An error of leaf ends the cluster; one of h (optim.ErrOptimizer) does not.
 func (c *Cluster) Step(ctx context.Context, leaf func(leaf int) (zero.Batch, error), h optim.Hyper) (zero.Stats, error) {
-	if err := errors.Join(c.ready(ctx, "Step"), h.Validate()); err != nil {
+	if err := errors.Join(c.ready(ctx, "Step", false), h.Validate()); err != nil {
 		return zero.Stats{}, err
 	}
 	if c.config.Inference {
@@ -306,7 +307,7 @@ func (c *Cluster) Step(ctx context.Context, leaf func(leaf int) (zero.Batch, err
 
 // Eval computes the loss over EvalLeaves micro-batches and changes nothing. leaf is as in Step.
 func (c *Cluster) Eval(ctx context.Context, leaf func(leaf int) (zero.Batch, error)) (zero.Loss, error) {
-	if err := c.ready(ctx, "Eval"); err != nil {
+	if err := c.ready(ctx, "Eval", false); err != nil {
 		return zero.Loss{}, err
 	}
 	losses := make([]zero.Loss, len(c.ranks))

@@ -181,6 +181,9 @@ func TestBadArgumentsLeaveTheClusterUsable(t *testing.T) {
 			return err
 		}
 	}
+	scores := func(ctx context.Context, n int) func(*zeroshard.Cluster) error {
+		return func(cl *zeroshard.Cluster) error { _, err := cl.Scores(ctx, [][]int32{make([]int32, n)}); return err }
+	}
 	cases := []struct {
 		name     string
 		call     func(*zeroshard.Cluster) error
@@ -195,8 +198,10 @@ func TestBadArgumentsLeaveTheClusterUsable(t *testing.T) {
 		{"rate infinite in fp32", step(ctx, optim.Hyper{Step: 1, LR: 1e300}), optim.ErrOptimizer, "optim: setting: learning rate 1e+300: use 0 or more"},
 		{"no tokens", logits(ctx, 0), zero.ErrBatch, "zero: batch: 0 tokens: between 1 and 8 are needed"},
 		{"too many tokens", logits(ctx, 9), zero.ErrBatch, "zero: batch: 9 tokens: between 1 and 8 are needed"},
+		{"too long a text", scores(ctx, 9), zero.ErrBatch, "zero: batch: text 0 has 9 tokens: at most 8 fit"},
 		{"Step in an ended context", step(done, hyper(1)), gone, "zeroshard: Step: gone home"},
 		{"Logits in an ended context", logits(done, 1), gone, "zeroshard: Logits: gone home"},
+		{"Scores in an ended context", scores(done, 1), gone, "zeroshard: Scores: gone home"},
 		{"Eval in an ended context", func(cl *zeroshard.Cluster) error { _, err := cl.Eval(done, never); return err }, gone, "zeroshard: Eval: gone home"},
 		{"Full in an ended context", func(cl *zeroshard.Cluster) error { _, err := cl.Full(done, "wte.weight"); return err }, gone, "zeroshard: Full: gone home"},
 		{"Set in an ended context", func(cl *zeroshard.Cluster) error { return cl.Set(done, "wte.weight", nil) }, gone, "zeroshard: Set: gone home"},
@@ -268,7 +273,7 @@ func TestOneRanksFailureEndsAll(t *testing.T) {
 				if !errors.Is(err, f.is) || !strings.Contains(fmt.Sprint(err), f.text) {
 					t.Fatalf("%v", err)
 				}
-				for _, again := range []string{"Step", "Eval", "Logits", "Full", "Set", "StateSHA256"} {
+				for _, again := range []string{"Step", "Eval", "Logits", "Scores", "Full", "Set", "StateSHA256"} {
 					next := run(cl, again, ctx, leaves(c, 1))
 					if want := fmt.Sprintf("zeroshard: %s after a failure, which ended the cluster: %v", again, err); fmt.Sprint(next) != want {
 						t.Errorf("%s afterwards: %v\nwant %s", again, next, want)
@@ -289,6 +294,8 @@ func run(cl *zeroshard.Cluster, method string, ctx context.Context, leaf func(in
 		_, err = cl.Eval(ctx, leaf)
 	case "Logits":
 		_, err = cl.Logits(ctx, []int32{1})
+	case "Scores":
+		_, err = cl.Scores(ctx, [][]int32{{1}})
 	case "Full":
 		_, err = cl.Full(ctx, name)
 	case "Set":
@@ -334,7 +341,7 @@ func TestUseAfterClose(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, method := range []string{"Step", "Eval", "Logits", "Full", "Set", "StateSHA256", "Piece"} {
+	for _, method := range []string{"Step", "Eval", "Logits", "Scores", "Full", "Set", "StateSHA256", "Piece"} {
 		err := run(cl, method, ctx, func(int) (zero.Batch, error) { panic("a closed cluster asked for a leaf") })
 		if want := "zero: engine is closed: " + method + " came after Close"; !errors.Is(err, zero.ErrClosed) || err.Error() != want {
 			t.Errorf("%s: %v", method, err)

@@ -11,7 +11,7 @@ import (
 // goroutines at once, in parts, and by each rank only for what rests on it. An error of read ends the cluster: other ranks have new values
 // then. It is collective.
 func (c *Cluster) Load(ctx context.Context, read func(name string, lo int, dst []float32) error) error {
-	if err := c.ready(ctx, "Load"); err != nil {
+	if err := c.ready(ctx, "Load", false); err != nil {
 		return err
 	}
 	return c.each(func(_ int, rk *rank) error {

@@ -71,7 +71,7 @@ func (c *Cluster) savedStates() []string {
 // The error wraps checkpoint.ErrMismatch, and nothing is changed, where the step is of another model or optimizer. Another error (a damaged
 // file) ends the cluster. It is collective.
 func (c *Cluster) Restore(ctx context.Context, s *checkpoint.Saved) error {
-	if err := c.ready(ctx, "Restore"); err != nil {
+	if err := c.ready(ctx, "Restore", false); err != nil {
 		return err
 	}
 	if c.config.Inference {

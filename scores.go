@@ -8,19 +8,16 @@ import (
 	"zeroshard/zero"
 )
 
-// scoring is what ready is told of Logits and Scores.
-const scoring = "Logits"
-
 // Logits returns the scores of the token that follows tokens: at least one and at most Seq of them, else the error is zero.ErrBatch. The
 // slice is good until the next call. It is Scores of one text.
 func (c *Cluster) Logits(ctx context.Context, tokens []int32) ([]float32, error) {
-	if err := c.scorable(ctx); err != nil {
+	if err := c.scorable(ctx, "Logits"); err != nil {
 		return nil, err
 	}
 	if n := len(tokens); n < 1 || n > c.config.Seq {
 		return nil, fmt.Errorf("%w: %d tokens: between 1 and %d are needed", zero.ErrBatch, len(tokens), c.config.Seq)
 	}
-	rows, err := c.Scores(ctx, [][]int32{tokens})
+	rows, err := c.scores(ctx, [][]int32{tokens})
 	if err != nil {
 		return nil, err
 	}
@@ -34,15 +31,19 @@ func (c *Cluster) Logits(ctx context.Context, tokens []int32) ([]float32, error)
 // its beginning, is not computed again, unless another method was called in between; after Piece nothing is remembered, as its views can be
 // written to. Bits: unchanged.
 func (c *Cluster) Scores(ctx context.Context, texts [][]int32) ([][]float32, error) {
-	if err := c.scorable(ctx); err != nil {
+	if err := c.scorable(ctx, "Scores"); err != nil {
 		return nil, err
 	}
+	return c.scores(ctx, texts)
+}
+
+func (c *Cluster) scores(ctx context.Context, texts [][]int32) ([][]float32, error) {
 	if len(texts) > c.config.Texts {
 		return nil, fmt.Errorf("%w: %d texts, the cluster was made for %d (Config.Texts)", zero.ErrBatch, len(texts), c.config.Texts)
 	}
 	for i, t := range texts {
 		if n := c.config.Seq; len(t) > n {
-			return nil, fmt.Errorf("%w: text %d has %d tokens: between 1 and %d are needed", zero.ErrBatch, i, len(t), n)
+			return nil, fmt.Errorf("%w: text %d has %d tokens: at most %d fit", zero.ErrBatch, i, len(t), n)
 		}
 		if err := c.checkTokens(zero.Batch{Tokens: t}); err != nil {
 			return nil, err
@@ -54,8 +55,9 @@ func (c *Cluster) Scores(ctx context.Context, texts [][]int32) ([][]float32, err
 	return c.goOn(ctx, texts)
 }
 
-func (c *Cluster) scorable(ctx context.Context) error {
-	if err := c.ready(ctx, scoring); err != nil {
+// scorable is ready for the method called name, and whether the model gives scores.
+func (c *Cluster) scorable(ctx context.Context, name string) error {
+	if err := c.ready(ctx, name, true); err != nil {
 		return err
 	}
 	units := c.config.Model.Units()
@@ -83,15 +85,15 @@ func (c *Cluster) whole(ctx context.Context, texts [][]int32) ([][]float32, erro
 
 // goOn computes what the caches do not hold.
 func (c *Cluster) goOn(ctx context.Context, texts [][]int32) ([][]float32, error) {
-	if c.told == nil || c.viewed {
-		c.told = make([][]int32, c.config.Texts)
+	if c.cached == nil || c.viewed {
+		c.cached = make([][]int32, c.config.Texts)
 	}
 	next, any := make([]zero.Text, c.config.Texts), false
 	for i, t := range texts {
 		if len(t) > 0 {
-			at := min(common(c.told[i], t), len(t)-1)
+			at := min(common(c.cached[i], t), len(t)-1)
 			next[i], any = zero.Text{At: at, Tokens: t[at:]}, true
-			c.told[i] = append(c.told[i][:at], t[at:]...)
+			c.cached[i] = append(c.cached[i][:at], t[at:]...)
 		}
 	}
 	out := make([][]float32, len(texts))

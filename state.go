@@ -38,7 +38,7 @@ func (c *Cluster) param(name string) (shard.Param, error) {
 
 // Full returns a copy of a whole parameter, with its shape. It is collective and moves the slices to rank 0.
 func (c *Cluster) Full(ctx context.Context, name string) (*tensor.Dense, error) {
-	if err := c.ready(ctx, "Full"); err != nil {
+	if err := c.ready(ctx, "Full", false); err != nil {
 		return nil, err
 	}
 	p, err := c.param(name)
@@ -58,7 +58,7 @@ func (c *Cluster) Full(ctx context.Context, name string) (*tensor.Dense, error) 
 // Set gives a parameter new values on all ranks: a copy of v, which must have the parameter's shape and hold float32 (else the error
 // is ErrValue). Slices and transposed tensors are copied as they read, not as they lie. It is collective.
 func (c *Cluster) Set(ctx context.Context, name string, v *tensor.Dense) error {
-	if err := c.ready(ctx, "Set"); err != nil {
+	if err := c.ready(ctx, "Set", false); err != nil {
 		return err
 	}
 	p, err := c.param(name)
@@ -122,7 +122,7 @@ func (c *Cluster) Piece(rank int, name string) (view *tensor.Dense, from int, er
 	if rank < 0 || rank >= len(c.ranks) {
 		return nil, 0, fmt.Errorf("%w: there is no rank %d", zero.ErrOptions, rank)
 	}
-	c.told, c.viewed = nil, true
+	c.cached, c.viewed = nil, true
 	v, from, err := c.ranks[rank].engine.View(name, zero.Master)
 	if err != nil || len(v) == 0 {
 		return nil, from, err
@@ -149,7 +149,7 @@ func (c *Cluster) read(ctx context.Context, p shard.Param, state int) ([]float32
 // StateSHA256 identifies the state of a run: the hash over, for each parameter in byte order of its name, the master weights, then
 // the optimizer's values in the order of its States (none in a cluster for inference), as fp32 little-endian without padding. It is collective.
 func (c *Cluster) StateSHA256(ctx context.Context) (string, error) {
-	if err := c.ready(ctx, "StateSHA256"); err != nil {
+	if err := c.ready(ctx, "StateSHA256", false); err != nil {
 		return "", err
 	}
 	h := sha256.New()
