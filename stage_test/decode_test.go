@@ -89,4 +89,7 @@ func TestDecodeGoesOnOnlyFromWhatIsThere(t *testing.T) {
 	if got := must(next, next); !slices.Equal(got, want) {
 		t.Errorf("in two calls %v, in one %v", got, want)
 	}
+	if got, err := w.engines[0].Logits(t.Context(), whole.Tokens); got != nil || !errors.Is(err, zero.ErrOptions) || !strings.Contains(err.Error(), "use Decode") {
+		t.Errorf("Logits of a model that goes on: %v, %v", got, err)
+	}
 }

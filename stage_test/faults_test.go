@@ -46,11 +46,11 @@ var passes = []pass{
 		return err
 	}},
 	{"logits", func(p *zero.Program) *zero.Plan { return p.Logits }, 0, func(w *crew, r int) error {
-		_, err := w.engines[r].Logits(context.Background(), []int32{1, 2, 3})
+		_, err := w.engines[r].Decode(context.Background(), []zero.Text{{Tokens: []int32{1, 2, 3}}})
 		return err
 	}},
 	{"next", func(p *zero.Program) *zero.Plan { return p.Next }, 0, func(w *crew, r int) error {
-		_, err := w.engines[r].Logits(context.Background(), []int32{1})
+		_, err := w.engines[r].Decode(context.Background(), []zero.Text{{Tokens: []int32{1}}})
 		return err
 	}},
 }

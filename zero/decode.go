@@ -13,17 +13,11 @@ type Text struct {
 	Tokens []int32
 }
 
-// Logits computes the logits that follow the last of tokens, at least one and at most Seq of them. Every rank must call it; rank 0 alone gets
-// them, the others nil. The slice is good until the next call.
+// Logits computes the logits that follow the last of tokens, at least one and at most Seq of them, for a model that is no models.Decoder; for
+// one that is, Decode does. Every rank must call it; rank 0 alone gets them, the others nil. The slice is good until the next call.
 func (e *Engine) Logits(ctx context.Context, tokens []int32) ([]float32, error) {
 	if e.next != nil {
-		texts := make([]Text, e.next.p.Options.Shape.Batch)
-		texts[0].Tokens = tokens
-		if len(tokens) == 0 {
-			return nil, fmt.Errorf("%w: no tokens", ErrBatch)
-		}
-		logits, err := e.Decode(ctx, texts)
-		return logits[:len(logits)/len(texts)], err
+		return nil, fmt.Errorf("%w: the model goes on with texts: it is a models.Decoder, use Decode", ErrOptions)
 	}
 	x := e.logits
 	rows := x.p.Options.Shape.Rows()
@@ -50,11 +44,11 @@ func (x *exec) scores(ctx context.Context, b Batch) ([]float32, error) {
 }
 
 // Decode adds tokens to as many texts as the program was compiled for (Options.Texts) and computes the logits that follow each, one row a text;
-// the row of a text without tokens means nothing. Every rank must call it with the same texts; rank 0 alone gets the logits, the others nil. The
+// the row of a text without tokens means nothing. The model must be a models.Decoder. Every rank must call it with the same texts; rank 0 alone gets the logits, the others nil. The
 // slice is good until the next call.
 //
 // The tokens before At are in the caches, which every other pass, and every read or write of state, overwrites: then texts start again at 0.
-// Bits: those of Logits over the whole text, however it is cut into calls.
+// Bits: the same however the text is cut into calls.
 func (e *Engine) Decode(ctx context.Context, texts []Text) ([]float32, error) {
 	if err := e.checkTexts(texts); err != nil {
 		return nil, err
@@ -101,7 +95,7 @@ func (x *exec) part(texts []Text, part int) Batch {
 
 func (e *Engine) checkTexts(texts []Text) error {
 	if e.next == nil {
-		return fmt.Errorf("%w: the model computes texts whole: it is no models.Decoder", ErrOptions)
+		return fmt.Errorf("%w: the model computes texts whole: it is no models.Decoder, use Logits", ErrOptions)
 	}
 	shape := e.next.p.Options.Shape
 	if len(texts) != shape.Batch {
