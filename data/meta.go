@@ -58,8 +58,13 @@ func ReadMeta(dir string) (*Meta, error) {
 	if m.Format != MetaFormat {
 		return nil, nil
 	}
-	if m.Tokenizer == "" || m.Vocab < 1 || m.Train.Tokens < 0 || m.Val != nil && m.Val.Tokens < 0 {
+	switch {
+	case m.Tokenizer == "" || m.Vocab < 1:
 		return nil, fault(path, 0, "tokenizer %q of vocabulary %d: neither may be empty", m.Tokenizer, m.Vocab)
+	case m.Train.Tokens < 0:
+		return nil, fault(path, 0, "%d tokens to train on: a count is 0 or more", m.Train.Tokens)
+	case m.Val != nil && m.Val.Tokens < 0:
+		return nil, fault(path, 0, "%d held-out tokens: a count is 0 or more", m.Val.Tokens)
 	}
 	return m, nil
 }

@@ -72,6 +72,9 @@ func TestMetaFaults(t *testing.T) {
 		{"held-out tokens lost", []string{prepared(t, metaText("gpt2", "", "200", "6", "4"))}, data.ErrCorrupt, "val.bin: byte 6: 3 tokens"},
 		{"broken", []string{prepared(t, metaText("gpt2", "", "x", "6", "3"))}, data.ErrCorrupt, "meta.json"},
 		{"empty", []string{prepared(t, metaText("", "", "200", "6", "3"))}, data.ErrCorrupt, "neither may be empty"},
+		{"no vocabulary", []string{prepared(t, metaText("gpt2", "", "0", "6", "3"))}, data.ErrCorrupt, `tokenizer "gpt2" of vocabulary 0: neither may be empty`},
+		{"fewer tokens than none", []string{prepared(t, metaText("gpt2", "", "200", "-1", "3"))}, data.ErrCorrupt, "-1 tokens to train on"},
+		{"fewer held-out tokens than none", []string{prepared(t, metaText("gpt2", "", "200", "6", "-1"))}, data.ErrCorrupt, "-1 held-out tokens"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := data.OpenSet(c.paths, 300, 2)
