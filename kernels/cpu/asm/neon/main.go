@@ -33,7 +33,8 @@ const (
 	argGroups
 )
 
-// rowPointers are registers that neither Go nor a linker uses.
+// rowPointers are the caller's no more: an ABI0 function may change every register but the stack pointer and those with a task of their own.
+// To keep off: R16 and R17 (a linker's jumps), R18 (the platform's), R27 (the assembler's), R28 (the goroutine), R29 and R30 (frame and link).
 var rowPointers = [mostRows]string{"R19", "R20", "R21", "R22", "R23", "R24"}
 
 type writer struct{ bytes.Buffer }
