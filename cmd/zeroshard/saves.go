@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"sync/atomic"
@@ -81,7 +82,7 @@ func readModel(m *checkpoint.Manifest) (savedModel, error) {
 func (r *run) openStore() error {
 	s := &r.saves
 	s.store = checkpoint.NewStore(checkpoint.OS{}, filepath.Join(string(r.folder), checkpoint.Folder))
-	if err := s.store.Clean(); err != nil {
+	if err := errors.Join(s.store.Clean(), r.folder.Clean()); err != nil {
 		return err
 	}
 	if err := r.output.words.put(string(r.folder)); err != nil {
