@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 )
 
 // syncTree brings everything under dir, and dir itself, to the disk.
@@ -25,6 +26,26 @@ func syncTree(dir string) error {
 		}
 		return errors.Join(f.Sync(), f.Close())
 	})
+}
+
+// settle renames a folder to dir, which is an empty folder or nothing. It refuses what somebody has made of dir in the meantime.
+func settle(folder, dir string) error {
+	// os.Rename refuses every folder that bears the name; POSIX lets an empty one be replaced.
+	refused := syscall.Rename(folder, dir)
+	if refused == nil {
+		return nil
+	}
+	was, err := os.Lstat(dir)
+	if err != nil || !was.IsDir() {
+		return &os.LinkError{Op: "rename", Old: folder, New: dir, Err: refused}
+	}
+	if err := os.Remove(dir); err != nil { // not if it is full
+		return err
+	}
+	if err := os.Rename(folder, dir); err != nil {
+		return errors.Join(err, os.Mkdir(dir, was.Mode().Perm()))
+	}
+	return nil
 }
 
 // syncFolder makes a folder's names last. Windows knows no such call.

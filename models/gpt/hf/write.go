@@ -46,6 +46,9 @@ func Write(dir string, e Export, read Reader) (err error) {
 		return err
 	}
 	dir = filepath.Clean(dir)
+	if target, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = target
+	}
 	if err := vacant(dir); err != nil {
 		return err
 	}
@@ -65,11 +68,7 @@ func Write(dir string, e Export, read Reader) (err error) {
 	if err := syncTree(tmp.Path); err != nil {
 		return fmt.Errorf("hf: %w", err)
 	}
-	// Remove refuses a folder that somebody filled in the meantime.
-	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("hf: %w", err)
-	}
-	if err := os.Rename(tmp.Path, dir); err != nil {
+	if err := settle(tmp.Path, dir); err != nil {
 		return fmt.Errorf("hf: %w", err)
 	}
 	if err := syncFolder(filepath.Dir(dir)); err != nil {

@@ -343,6 +343,52 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// What somebody makes of the name while the folder is written stays.
+func TestWriteReplacesNothing(t *testing.T) {
+	for name, plant := range map[string]func(dir string) error{
+		"a full folder": func(dir string) error {
+			return errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "a"), nil, 0o600))
+		},
+		"a file": func(dir string) error { return os.WriteFile(dir, nil, 0o600) },
+	} {
+		parent := t.TempDir()
+		dir := filepath.Join(parent, "out")
+		err := hf.Write(dir, hf.Export{Config: small, Files: func(string) error { return plant(dir) }}, values)
+		if err == nil || !strings.HasPrefix(err.Error(), "hf: ") || !strings.Contains(err.Error(), dir) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if list, _ := os.ReadDir(parent); len(list) != 1 {
+			t.Errorf("%s: %v is left", name, list)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "config.json")); err == nil {
+			t.Errorf("%s was replaced", name)
+		}
+	}
+}
+
+// A folder that cannot be moved leaves the empty one that has its name.
+func TestWriteLosesNoEmptyFolder(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "out")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := hf.Settle(filepath.Join(parent, "missing"), dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if at, err := os.Stat(dir); err != nil || at.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", at, err)
+	}
+	real := t.TempDir()
+	link := filepath.Join(parent, "link")
+	if err := os.Symlink(real, link); err != nil {
+		t.Skip(err)
+	}
+	if err := hf.Write(link, hf.Export{Config: small}, values); err != nil || len(contents(t, real)) != 3 {
+		t.Errorf("through a link: %v, %d files", err, len(contents(t, real)))
+	}
+}
+
 // Neither side holds a large parameter: all that is allocated while 40 MB go out and come back is less than its largest one.
 func TestMemory(t *testing.T) {
 	c := gpt.Config{Layers: 1, Heads: 1, Width: 64, Vocab: 100_000, Positions: 4, Bias: true}
