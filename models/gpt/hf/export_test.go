@@ -1,0 +1,3 @@
+package hf
+
+var Settle = settle
