@@ -45,6 +45,19 @@ func corrupt(file string, format string, args ...any) error {
 	return &CorruptError{File: file, Offset: -1, Reason: fmt.Sprintf(format, args...)}
 }
 
+// LatestError is a step that is committed and safe, while the file latest still names another. It wraps ErrSave and Err.
+type LatestError struct {
+	Step int
+	Err  error
+}
+
+func (e *LatestError) Error() string {
+	return fmt.Sprintf("checkpoint: step %d is saved, but the file that names the newest step cannot be written: %v", e.Step, e.Err)
+}
+
+// Unwrap returns ErrSave and Err.
+func (e *LatestError) Unwrap() []error { return []error{ErrSave, e.Err} }
+
 // SaveError is a save that failed. What was committed before is untouched. It wraps ErrSave and Err.
 type SaveError struct {
 	Step int

@@ -40,19 +40,5 @@ func Find(f FS, dir string) (s *Store, step int, err error) {
 	return nil, 0, fmt.Errorf("%w: %s is neither a run's folder with %s/ in it nor a step's", ErrNone, dir, Folder)
 }
 
-// OpenNewest opens what dir names: a step, or the newest of a run.
-func OpenNewest(f FS, dir string) (*Saved, error) {
-	s, step, err := Find(f, dir)
-	if err != nil {
-		return nil, err
-	}
-	if step < 0 {
-		if step, err = s.Newest(); err != nil {
-			return nil, err
-		}
-	}
-	return s.Open(step)
-}
-
 // IsNone reports that err only says that there is nothing yet: no folder, or no committed step.
 func IsNone(err error) bool { return errors.Is(err, ErrNone) || errors.Is(err, fs.ErrNotExist) }

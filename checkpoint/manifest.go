@@ -181,11 +181,12 @@ func (m *Manifest) check(path string) error {
 		}
 		seen[p.Name] = true
 	}
+	named := map[string]bool{}
 	for _, f := range m.Files {
-		if f.Name == "" || strings.ContainsAny(f.Name, `/\`) || strings.HasPrefix(f.Name, ".") || seen["/"+f.Name] {
+		if f.Name == "" || strings.ContainsAny(f.Name, `/\`) || strings.HasPrefix(f.Name, ".") || named[f.Name] {
 			return corrupt(path, "file name %q", f.Name)
 		}
-		seen["/"+f.Name] = true
+		named[f.Name] = true
 		if f.Block < 1 || f.Bytes < 0 || int64(len(f.Sums)) != (f.Bytes+f.Block-1)/f.Block {
 			return corrupt(path, "%s: %d checksums for %d bytes in blocks of %d", f.Name, len(f.Sums), f.Bytes, f.Block)
 		}

@@ -17,7 +17,10 @@ func (OS) Create(path string) (File, error) {
 	if errors.Is(err, unix.EINVAL) { // this file system has none, and may have made the file before it said so
 		_ = os.Remove(path)
 		f, err = os.OpenFile(path, flags, 0o644)
-		return f, err
+		if err != nil {
+			return nil, err
+		}
+		return f, nil
 	}
 	if err != nil {
 		return nil, err

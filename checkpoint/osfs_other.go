@@ -10,7 +10,11 @@ import (
 
 // Create makes a file.
 func (OS) Create(path string) (File, error) {
-	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // syncDir flushes a folder. Systems that cannot open a folder for that flush its names with its files.

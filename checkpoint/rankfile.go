@@ -46,7 +46,7 @@ type rankFile struct {
 
 func rankFileName(rank int) string { return fmt.Sprintf("rank-%05d.safetensors", rank) }
 
-// newRankFile creates the file and queues its header. shapes has each parameter's.
+// newRankFile creates the file and queues its header.
 func newRankFile(v *Save, rank int, pieces []Piece) (_ *rankFile, err error) {
 	head, err := v.header(rank, pieces)
 	if err != nil {

@@ -111,7 +111,7 @@ func (v *Save) Commit(entries []Entry) error {
 		}
 	}
 	if err := v.store.point(v.m.Step); err != nil {
-		return fmt.Errorf("%w: the file %s, which should name step %d; the step itself is safe: %w", ErrSave, latest, v.m.Step, err)
+		return &LatestError{Step: v.m.Step, Err: err}
 	}
 	return nil
 }

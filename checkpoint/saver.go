@@ -82,10 +82,14 @@ func (s *Saver) write(v *Save, files []*rankFile) error {
 	if err := g.Wait(); err != nil {
 		return s.store.failed(v.m.Step, errors.Join(err, v.Abort()))
 	}
-	if err := v.end(entries); err != nil {
+	err := v.end(entries)
+	var unnamed *LatestError
+	if err == nil || errors.As(err, &unnamed) {
+		s.told(v.m.Step)
+	}
+	if err != nil {
 		return err
 	}
-	s.told(v.m.Step)
 	if s.keep > 0 {
 		if _, err := s.store.Prune(s.keep); err != nil {
 			return err

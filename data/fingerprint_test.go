@@ -9,7 +9,7 @@ import (
 func TestSetSHA256(t *testing.T) {
 	hash := func(train, val data.Tokens) string {
 		t.Helper()
-		h, err := (&data.Set{Train: train, Val: val}).SHA256()
+		h, err := (&data.Set{Train: train, Val: val}).SHA256(t.Context())
 		if err != nil || len(h) != 64 {
 			t.Fatal(h, err)
 		}

@@ -53,7 +53,7 @@ func (l Loss) String() string { return [...]string{"nothing", "all", "contents",
 // FS is the file system. The zero value is empty and never fails.
 type FS struct {
 	At    int   // operation, counted from 1, at which Fault happens; 0: never
-	Fault Fault //
+	Fault Fault
 	Err   error // of Fail and Short
 
 	mu      sync.Mutex
@@ -67,7 +67,7 @@ var _ checkpoint.FS = (*FS)(nil)
 // dir is a folder: its names as they are, and those that are safe.
 type dir struct{ now, safe map[string]node }
 
-type node interface{} // *dir or *file
+type node any // *dir or *file
 
 type file struct{ now, safe []byte }
 
@@ -255,7 +255,7 @@ func (w *writer) Close() error {
 	return err
 }
 
-// Open opens a file. Reading is no operation and never fails.
+// Open opens a file. Reading is no operation, and fails only after Stop.
 func (f *FS) Open(at string) (checkpoint.Reader, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

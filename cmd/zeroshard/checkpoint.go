@@ -123,6 +123,9 @@ func listing(s *checkpoint.Store, steps []int) (list []listed, bad error) {
 	list = []listed{}
 	for _, step := range steps {
 		m, err := checkpoint.ReadManifest(checkpoint.OS{}, s.StepDir(step))
+		if errors.Is(s.Has(step), checkpoint.ErrNone) {
+			continue // a run that goes on has removed it meanwhile
+		}
 		if err != nil {
 			bad = errors.Join(bad, err)
 			continue
@@ -236,12 +239,35 @@ func newPrune() *cobra.Command {
 		if err := s.Clean(); err != nil {
 			return err
 		}
+		if err := someSound(s, keep); err != nil {
+			return err
+		}
 		gone, err := s.Prune(keep)
 		steps, _ := s.Steps()
 		fmt.Fprintf(c.OutOrStdout(), "%d step(s) removed, %d kept\n", len(gone), len(steps))
 		return err
 	}
 	return c
+}
+
+// someSound refuses to remove steps while none of those that would stay is sound.
+func someSound(s *checkpoint.Store, keep int) (bad error) {
+	steps, err := s.Steps()
+	if err != nil || len(steps) <= keep {
+		return err
+	}
+	for _, step := range slices.Backward(steps) {
+		err := s.VerifyStep(step)
+		switch {
+		case err == nil && step >= steps[len(steps)-keep]:
+			return nil
+		case err == nil:
+			return fmt.Errorf("%w: none of the steps that would stay is sound, the newest that is, is %d: nothing is removed", bad, step)
+		case bad == nil:
+			bad = err
+		}
+	}
+	return bad
 }
 
 func newConsolidate() *cobra.Command {

@@ -170,6 +170,10 @@ func TestCheckpointPrune(t *testing.T) {
 	if got := ok(t, "checkpoint", "prune", "run", "--keep", "5"); got.stdout != "0 step(s) removed, 2 kept\n" {
 		t.Errorf("%q", got.stdout)
 	}
+	newest := filepath.Join("run", "checkpoints", "step-00000004", "rank-00000.safetensors")
+	flip(t, newest, 5000)
+	refused(t, exitFile, []string{newest, "is 2: nothing is removed"}, "checkpoint", "prune", "run", "--keep", "1")
+	flip(t, newest, 5000)
 	if got := ok(t, "checkpoint", "prune", "run", "--keep", "1"); got.stdout != "1 step(s) removed, 1 kept\n" || !slices.Equal(steps(t, "run"), []int{4}) {
 		t.Errorf("%q, steps %v", got.stdout, steps(t, "run"))
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -85,8 +86,7 @@ func (r *run) findSaved() error {
 	}
 	s.from, err = checkpoint.ReadManifest(checkpoint.OS{}, store.StepDir(step))
 	if err != nil {
-		s.from = &checkpoint.Manifest{Position: checkpoint.Position{Step: step}} // all that olderStep needs
-		return r.olderStep(err)
+		return r.olderStep(err, step)
 	}
 	if step == 0 {
 		err = usagef("--resume: %s holds imported weights, not a run that could go on: start one with --init-from %s", r.output.out, quote(r.output.out))
@@ -124,14 +124,14 @@ func (r *run) checkFolder() error {
 	return usagef("--out %s: steps up to %d are saved in it: go on with them (--resume), choose another folder or remove them", r.output.out, step)
 }
 
-// olderStep adds to the error of a damaged step which older one a run can go on from.
-func (r *run) olderStep(err error) error {
+// olderStep adds to the error of a damaged step, if err is one, which older one a run can go on from.
+func (r *run) olderStep(err error, damaged int) error {
 	if !errors.Is(err, checkpoint.ErrCorrupt) {
 		return err
 	}
 	steps, at := r.savedIn().Steps()
 	for _, step := range slices.Backward(steps) {
-		if step < r.saves.from.Step && r.savedIn().VerifyStep(step) == nil {
+		if step < damaged && r.savedIn().VerifyStep(step) == nil {
 			return fmt.Errorf("%w: step %d is sound, go on from it with --resume=%d", err, step, step)
 		}
 	}
@@ -243,7 +243,7 @@ func sameShape(a, b gpt.Config) bool {
 
 // checkData refuses to go on with other data (the order in which it is drawn would not be the run's), and to feed the bytes of a text to a
 // model whose tokens are something else.
-func (r *run) checkData() error {
+func (r *run) checkData(ctx context.Context) error {
 	if src := r.saves.init; src != nil && r.corpus.Text {
 		words, err := src.words("")
 		if err != nil {
@@ -254,7 +254,7 @@ func (r *run) checkData() error {
 				"--data DIR", r.saves.initFrom, words.Name(), quote(cmp.Or(src.tokenizer, words.Name())))
 		}
 	}
-	r.fingerprint()
+	r.fingerprint(ctx)
 	if r.saves.from == nil {
 		return nil
 	}
@@ -272,9 +272,16 @@ func (r *run) checkData() error {
 }
 
 // fingerprint begins to hash the corpus. Nobody waits for it before the first save, or before a run goes on.
-func (r *run) fingerprint() {
-	r.saves.corpus = sync.OnceValues(r.corpus.SHA256)
+func (r *run) fingerprint(ctx context.Context) {
+	r.saves.corpus = sync.OnceValues(func() (string, error) { return r.corpus.SHA256(ctx) })
 	go r.saves.corpus()
+}
+
+// closeCorpus closes the files when nobody reads them any more.
+func (r *run) closeCorpus(cancel context.CancelFunc) {
+	cancel()
+	_, _ = r.saves.corpus() // whose error is told by whoever needs the hash
+	_ = r.corpus.Close()
 }
 
 // quote is a word for a shell.

@@ -333,7 +333,7 @@ func TestSaveFails(t *testing.T) {
 		if err := os.MkdirAll("run/checkpoints/latest/mine", 0o755); err != nil {
 			t.Fatal(err)
 		}
-		refused(t, exitFile, []string{"latest", "step 1", "the step itself is safe"}, micro(t, "--out", "run", "--quiet", "--save-every", "1")...)
+		refused(t, exitFile, []string{"latest", "step 1", "step 1 is saved, but the file that names the newest step cannot be written"}, micro(t, "--out", "run", "--quiet", "--save-every", "1")...)
 		if at := steps(t, "run"); !slices.Equal(at, []int{1}) {
 			t.Errorf("steps %v", at)
 		}

@@ -122,10 +122,12 @@ func (r *run) begins(set *pflag.FlagSet, f *faults) (*gpt.Config, error) {
 
 // main is the run after its flags. Nothing is written before all that can be refused has been.
 func (r *run) main(ctx context.Context, sig *signals) (err error) {
-	if err := r.open(); err != nil {
+	ctx, cancel := context.WithCancel(ctx)
+	if err := r.open(ctx); err != nil {
+		cancel()
 		return err
 	}
-	defer r.corpus.Close()
+	defer r.closeCorpus(cancel)
 	watching, err := r.output.audience.meet(r)
 	if err != nil {
 		return err
@@ -187,11 +189,11 @@ func (r *run) load(ctx context.Context) error {
 	if err == nil {
 		err = errors.Join(r.cluster.Restore(ctx, saved), saved.Close())
 	}
-	return r.olderStep(err)
+	return r.olderStep(err, s.from.Step)
 }
 
 // open finds the data and the places to write to.
-func (r *run) open() (err error) {
+func (r *run) open(ctx context.Context) (err error) {
 	paths := r.learning.data
 	if len(paths) == 0 {
 		path, err := data.DefaultPath()
@@ -215,7 +217,7 @@ func (r *run) open() (err error) {
 	if r.corpus, err = data.OpenSet(paths, r.model.Config().Vocab, r.job.seq); err != nil {
 		return err
 	}
-	if err := r.checkData(); err != nil {
+	if err := r.checkData(ctx); err != nil {
 		return err
 	}
 	return r.findWords()
