@@ -49,6 +49,9 @@ func (r *run) announce() {
 		}
 	} else if s.init != nil {
 		fmt.Fprintf(w, "init       weights of %s\n", s.initFrom)
+		if s.init.dropout != "" {
+			fmt.Fprintf(w, "           they were made with dropout %s; this run's is %v (--dropout)\n", s.init.dropout, j.dropout)
+		}
 	}
 	for _, line := range r.saves.told {
 		fmt.Fprintf(r.warnings, "resume     %s\n", line)

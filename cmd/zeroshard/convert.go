@@ -46,16 +46,16 @@ func newExport() *cobra.Command {
 		case name == "none":
 		case err == nil:
 			e.Files = func(dir string) error { return tokenizer.Save(dir, words) }
-			if id, ok := words.EndOfText(); ok {
-				eot := int(id)
-				e.EndOfText = &eot
-			}
 		case name != "":
 			return err
 		case s.records():
 			return fmt.Errorf("%w; none: export without a tokenizer", err)
 		default:
 			fmt.Fprintf(c.ErrOrStderr(), "no tokenizer files are written: %v\n", err)
+		}
+		if id, ok := s.end(words); ok {
+			end := int(id)
+			e.EndOfText = &end
 		}
 		if err := hf.Write(out, e, s.read); err != nil {
 			return err

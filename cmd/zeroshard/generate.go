@@ -133,7 +133,7 @@ func (g *generation) readPrompts(stdin io.Reader) error {
 }
 
 func (g *generation) encode() error {
-	end, ends := g.words.EndOfText()
+	end, ends := g.source.end(g.words)
 	if ends {
 		g.sampling.End = &end
 	}
@@ -165,7 +165,8 @@ func (g *generation) main(ctx context.Context, stop <-chan struct{}) error {
 	if err := g.start(ctx, zeroshard.Config{Seq: s.Context, Texts: batch}); err != nil {
 		return err
 	}
-	copies := train.Copies(g.ids)
+	copies, scorer := train.Copies(g.ids), known{g.cluster, g.words.Vocab(), s.End}
+	s.End = scorer.last()
 	began, tokens := time.Now(), 0
 	for lo := 0; lo < len(g.ids); lo += batch {
 		hi := min(lo+batch, len(g.ids))
@@ -174,7 +175,7 @@ func (g *generation) main(ctx context.Context, stop <-chan struct{}) error {
 		if err := t.begin(); err != nil {
 			return err
 		}
-		err := train.Generate(ctx, known{g.cluster, g.words.Vocab()}, g.ids[lo:hi], *s, func(d train.Drawn) error {
+		err := train.Generate(ctx, scorer, g.ids[lo:hi], *s, func(d train.Drawn) error {
 			tokens++
 			return t.hear(d)
 		})
@@ -195,16 +196,31 @@ func (g *generation) explain(err error, first int) error {
 	return fmt.Errorf("prompt %d: %w%s", first+at.Prompt+1, err, g.source.notFinite())
 }
 
-// known scores only what the tokenizer knows: a model's vocabulary may be padded.
+// known scores only what the tokenizer knows, as a model's vocabulary may be padded, and the end of a text.
 type known struct {
 	*zeroshard.Cluster
 	vocab int
+	end   *int32 // to the model; nil: none
+}
+
+// last is the id under which the end of a text is scored: where the tokenizer does not know it, the one after those that it knows.
+func (k known) last() *int32 {
+	if k.end == nil {
+		return nil
+	}
+	id := min(*k.end, int32(k.vocab))
+	return &id
 }
 
 func (k known) Scores(ctx context.Context, texts [][]int32) ([][]float32, error) {
 	rows, err := k.Cluster.Scores(ctx, texts)
-	for i := range rows {
-		rows[i] = rows[i][:min(k.vocab, len(rows[i]))]
+	for i, row := range rows {
+		n := min(k.vocab, len(row))
+		if k.end != nil && k.vocab <= int(*k.end) && int(*k.end) < len(row) {
+			row[n] = row[*k.end]
+			n++
+		}
+		rows[i] = row[:n]
 	}
 	return rows, err
 }

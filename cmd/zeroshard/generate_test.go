@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -218,6 +219,94 @@ func TestGenerateEndsWithTheText(t *testing.T) {
 	}
 	if ended == 0 || ended == 12 {
 		t.Errorf("%d of 12 texts ended: the test shows nothing", ended)
+	}
+}
+
+// configure changes fields of a folder's config.json.
+func configure(t *testing.T, dir string, fields map[string]any) {
+	t.Helper()
+	path := filepath.Join(dir, "config.json")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]any{}
+	if err := json.Unmarshal(raw, &all); err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(all, fields)
+	if raw, err = json.Marshal(all); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, raw, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Where the tokenizer has no end of text, the one in config.json ends texts, whether the tokenizer knows its id or not.
+func TestGenerateEndsWhereTheConfigurationSays(t *testing.T) {
+	empty(t)
+	from := folder(t, gpt.Config{Layers: 1, Heads: 1, Width: 8, Vocab: 300, Positions: 16, Bias: true})
+	args := []string{"--from", from, "--tokenizer", "bytes", "--max-tokens", "150", "--temperature", "3", "--top-k", "0"}
+	for i := range 12 {
+		args = append(args, "--prompt", string(rune('a'+i)))
+	}
+	endless := records(t, args...)
+	for _, end := range []int32{65, 256, 299} {
+		configure(t, from, map[string]any{"eos_token_id": end})
+		ended := 0
+		for i, r := range records(t, args...) {
+			if r.Ended != (len(r.IDs) < 150) || endless[i].Ended || slices.ContainsFunc(r.IDs, func(id int32) bool { return id >= 256 || id == end }) {
+				t.Errorf("end %d: text %d of %d tokens, ended %t: %v", end, i, len(r.IDs), r.Ended, r.IDs)
+			}
+			if at := slices.Index(endless[i].IDs, end); end < 256 && at >= 0 && !slices.Equal(r.IDs, endless[i].IDs[:at]) {
+				t.Errorf("end %d: text %d is %v, and without an end %v", end, i, r.IDs, endless[i].IDs)
+			}
+			if r.Ended {
+				ended++
+			}
+		}
+		if ended == 0 || ended == 12 {
+			t.Errorf("end %d: %d of 12 texts ended: the test shows nothing", end, ended)
+		}
+		if r := records(t, "--from", from, "--tokenizer", "bytes", "--max-tokens", "1", "--prompt", "")[0]; !slices.Equal(r.PromptIDs, []int32{end}) || r.Prompt != "" {
+			t.Errorf("end %d: an empty prompt is %v, %q", end, r.PromptIDs, r.Prompt)
+		}
+		for i, name := range []string{"bytes", "none"} {
+			to := filepath.Join(t.TempDir(), name)
+			ok(t, "checkpoint", "export", from, "--hf", to, "--tokenizer", name)
+			f, err := hf.Open(to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if id, has := f.EndOfText(); !has || int32(id) != end {
+				t.Errorf("export %d: the end is %d, %t, want %d", i, id, has, end)
+			}
+		}
+	}
+	vocabulary(t, from)
+	if r := records(t, "--from", from, "--max-tokens", "1", "--prompt", "")[0]; !slices.Equal(r.PromptIDs, []int32{256}) {
+		t.Errorf("the tokenizer's end is 256, config.json's 299: an empty prompt is %v", r.PromptIDs)
+	}
+}
+
+// What config.json says of dropout is told beside what the run does.
+func TestInitFromTellsOfDropout(t *testing.T) {
+	empty(t)
+	data := micro(t)[4]
+	from := folder(t, gpt.Config{Layers: 1, Heads: 1, Width: 8, Vocab: 97, Positions: 16, Bias: true})
+	for want, fields := range map[string]map[string]any{
+		"":                    {},
+		"0.25; this run's is": {"embd_pdrop": 0.25, "attn_pdrop": 0.25, "resid_pdrop": 0.25},
+		"0.25 after the embedding, 0 of attention, 0.5 of residual branches; this run's is 0.1 (--dropout)": {"embd_pdrop": 0.25, "attn_pdrop": 0, "resid_pdrop": 0.5},
+	} {
+		configure(t, from, fields)
+		got := ok(t, "train", "--data", data, "--steps", "1", "--seq", "8", "--sample", "0", "--dropout", "0.1", "--out", t.TempDir(), "--init-from", from)
+		if says := strings.Contains(got.stderr, "made with dropout"); says != (want != "") || !strings.Contains(got.stderr, want) {
+			t.Errorf("want %q:\n%s", want, got.stderr)
+		}
+		configure(t, from, map[string]any{"embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})
 	}
 }
 

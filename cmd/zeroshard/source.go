@@ -22,6 +22,8 @@ type source struct {
 	read      func(name string, lo int, dst []float32) error
 	close     func() error
 	saved     *checkpoint.Saved // nil for a Hugging Face folder
+	endOfText *int32            // as config.json says, nil where it does not
+	dropout   string            // what config.json says of it, "" for none
 }
 
 // openSource opens dir: a folder with a config.json is Hugging Face's, others are a run's or a step's.
@@ -73,12 +75,33 @@ func openHF(dir string) (*source, error) {
 		return nil, err
 	}
 	s := &source{dir: dir, config: f.Config(), read: f.Read, close: f.Close}
+	if id, ok := f.EndOfText(); ok {
+		end := int32(id)
+		s.endOfText = &end
+	}
+	switch embd, attn, resid := f.Dropout(); {
+	case embd != attn || attn != resid:
+		s.dropout = fmt.Sprintf("%v after the embedding, %v of attention, %v of residual branches", embd, attn, resid)
+	case embd != 0:
+		s.dropout = fmt.Sprint(embd)
+	}
 	for _, name := range []string{"vocab.json", "tokenizer.json"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
 			s.tokenizer = dir
 		}
 	}
 	return s, nil
+}
+
+// end is the token that ends a text: the tokenizer's (nil for none), else the folder's. It reports false where neither has one.
+func (s *source) end(words tokenizer.Tokenizer) (id int32, ok bool) {
+	if words != nil {
+		id, ok = words.EndOfText()
+	}
+	if !ok && s.endOfText != nil {
+		id, ok = *s.endOfText, true
+	}
+	return id, ok
 }
 
 // records says that a saved step names a tokenizer that is not built in.
