@@ -7,7 +7,7 @@ import (
 )
 
 // pick draws one token: u in [0, 1) is a place in the cumulated probabilities of the candidates, best first. Ties go to the
-// lower id, and logits that are not numbers are never drawn while others are.
+// lower id. Logits must be finite.
 func pick(logits []float32, s Sampling, u float64) int32 {
 	if s.Temperature <= 0 {
 		return best(logits, 1)[0]
@@ -15,11 +15,8 @@ func pick(logits []float32, s Sampling, u float64) int32 {
 	ids := best(logits, s.TopK)
 	weights, sum := make([]float64, len(ids)), 0.0
 	for i, id := range ids {
-		w := math.Exp(float64(logits[id]-logits[ids[0]]) / s.Temperature)
-		if !math.IsNaN(w) {
-			weights[i] = w
-			sum += w
-		}
+		weights[i] = math.Exp(float64(logits[id]-logits[ids[0]]) / s.Temperature)
+		sum += weights[i]
 	}
 	if s.TopP > 0 && s.TopP < 1 {
 		weights, sum = nucleus(weights, sum, s.TopP)
@@ -29,7 +26,7 @@ func pick(logits []float32, s Sampling, u float64) int32 {
 			return ids[i]
 		}
 	}
-	return ids[0] // rounding left nothing over, or no logit is a number
+	return ids[0] // rounding left nothing over
 }
 
 // nucleus keeps the first weights whose share of the sum reaches p: at least one (Holtzman et al., arXiv 1904.09751).
