@@ -8,6 +8,13 @@ import (
 	"zeroshard/shard"
 )
 
+// The division: a checkpoint holds every element of every state once, and all ranks write it together. What rests on a rank alone, it saves. What
+// several hold alike they divide: the replicas of a shard, or all ranks what is not sharded. Each of n such ranks gets as many whole grains
+// (shard.Grain elements), rounded up, of the flat's range in their common order, so the last ones may get fewer, or none. Of 5 grains, 3
+// replicas save grains 0 and 1, 2 and 3, and 4; of 4 grains, 0 and 1, 2 and 3, and nothing.
+//
+// part is that range of a flat, share the pieces of parameters in it, Share all of a rank's pieces, each a Held.
+
 // Held is elements [From, From+Len) of a parameter's values (State is Master) or of one of its optimizer states.
 type Held struct {
 	Param     string
@@ -16,8 +23,7 @@ type Held struct {
 	Tier      string // where they rest, "" for device memory
 }
 
-// Share lists what a rank saves. The shares of all ranks are every element of every state, each once: what several ranks hold alike
-// (replicas of a mesh, and what the strategy does not shard) they divide among them, in grains.
+// Share lists what a rank saves. The shares of all ranks are every element of every state, each once.
 func (p *Plan) Share(rank int) (out []Held) {
 	for i := range p.model.flats {
 		f := &p.model.flats[i]
@@ -29,12 +35,13 @@ func (p *Plan) Share(rank int) (out []Held) {
 	return out
 }
 
+// shareOf says whose share is meant, of what.
 type shareOf struct {
 	flat, rank, state int
-	sharded           bool
+	sharded           bool // the state is: ranks hold it alike only across replicas
 }
 
-// part is the place of a rank's share in a flat.
+// part is the range of a flat that a rank saves.
 func (p *Plan) part(f *flatInfo, of shareOf) shard.Range {
 	r, axis := shard.Range{Lo: 0, Hi: f.Len}, shard.World
 	if of.sharded {
@@ -65,7 +72,7 @@ func (e *Engine) Share() []Held { return e.first.p.Share(e.cfg.Rank) }
 // on. Between parameters a flat has holes, so ranks differ, and it is not the first that has the most. In large worlds the holes are counted in.
 func (pr *Program) SaveBytes() (all, copied int64) {
 	p := pr.first()
-	if p.Mesh.World() > lookedAt {
+	if p.Mesh.World() > exactWorlds {
 		return p.shareBound()
 	}
 	for rank := range p.Mesh.World() {
@@ -81,8 +88,8 @@ func (pr *Program) SaveBytes() (all, copied int64) {
 	return all, copied
 }
 
-// lookedAt is the ranks of a world up to which each is asked for its share.
-const lookedAt = 1024
+// exactWorlds is the most ranks of which each is asked for its share.
+const exactWorlds = 1024
 
 // shareBound is SaveBytes with the holes: the first rank's part of each flat is as long as any.
 func (p *Plan) shareBound() (all, copied int64) {
