@@ -8,6 +8,28 @@ const (
 	fewColumns = 1024 // of a block of B that rows after the first find in the first- or second-level cache
 )
 
+// multiply computes what it can without tiles, and leaves the rest to them.
+func (g *tiling) multiply(p product, pack []float32) {
+	if !p.ready() {
+		return
+	}
+	columns := 0
+	switch {
+	case p.b.col != 1:
+		columns = g.dots(&p)
+	case p.m <= fewRows:
+		var links int
+		if columns, links = g.few(&p); columns > 0 && links < p.k {
+			rest := p.block(0, 0, p.m, columns)
+			rest.a, rest.b, rest.k, rest.add, rest.bias = p.a.from(0, links), p.b.from(links, 0), p.k-links, true, nil
+			g.tiled(rest, pack)
+		}
+	}
+	if columns < p.n {
+		g.tiled(p.block(0, columns, p.m, p.n-columns), pack)
+	}
+}
+
 // few computes all but the last columns, and for them all but the last links, of a product with a B stored by rows. It returns how many it did.
 func (s set) few(p *product) (columns, links int) {
 	columns, links = whole(p.n, rowTurn), whole(p.k, rowsTurn)

@@ -68,7 +68,7 @@ func packRowsWideAVX2(dst, src *float32, ld, k, panel uintptr)
 func packColumnsAVX2(dst, src *float32, ld, k, step uintptr)
 
 //go:noescape
-func packAAVX2(dst, src *float32, ld, k uintptr)
+func packLinksAVX2(dst, src *float32, ld, k uintptr)
 
 //go:noescape
 func packARowsAVX2(dst, src *float32, ld, k uintptr)

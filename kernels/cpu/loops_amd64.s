@@ -6185,9 +6185,9 @@ turn:
 	VZEROUPPER
 	RET
 
-// func packAAVX2(dst *float32, src *float32, ld uintptr, k uintptr)
+// func packLinksAVX2(dst *float32, src *float32, ld uintptr, k uintptr)
 // Requires: AVX
-TEXT ·packAAVX2(SB), NOSPLIT, $0-32
+TEXT ·packLinksAVX2(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ ld+16(FP), DX
@@ -16052,9 +16052,9 @@ turn:
 	VZEROUPPER
 	RET
 
-// func packAAVX512(dst *float32, src *float32, ld uintptr, k uintptr)
+// func packLinksAVX512(dst *float32, src *float32, ld uintptr, k uintptr)
 // Requires: AVX
-TEXT ·packAAVX512(SB), NOSPLIT, $0-32
+TEXT ·packLinksAVX512(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ ld+16(FP), DX

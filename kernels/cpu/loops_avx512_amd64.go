@@ -48,7 +48,7 @@ func packRowsWideAVX512(dst, src *float32, ld, k, panel uintptr)
 func packColumnsAVX512(dst, src *float32, ld, k, step uintptr)
 
 //go:noescape
-func packAAVX512(dst, src *float32, ld, k uintptr)
+func packLinksAVX512(dst, src *float32, ld, k uintptr)
 
 //go:noescape
 func packARowsAVX512(dst, src *float32, ld, k uintptr)

@@ -51,7 +51,7 @@ func multiply(p product, pack []float32) {
 		return
 	}
 	if p.b.col != 1 && p.m < 8 {
-		p.dots()
+		p.fourChains()
 		return
 	}
 	for j := 0; j < p.n; j += packN {
@@ -129,8 +129,8 @@ func axpy(c []float32, x float32, b []float32) {
 	}
 }
 
-// dots is the product of few rows with a B stored by columns: not worth a transpose. Four chains go side by side.
-func (p *product) dots() {
+// fourChains is the product of few rows with a B stored by columns: not worth a transpose. Four chains go side by side.
+func (p *product) fourChains() {
 	col, step := p.b.col, p.a.col
 	for i := range p.m {
 		c, a := p.c.x[i*p.c.row:][:p.n], p.a.x[i*p.a.row:]

@@ -4,6 +4,21 @@ package cpu
 
 import "unsafe"
 
+// Which loops compute a product of m rows, n columns and k links, and why:
+//
+//	B by columns, as that of x·Wᵀ
+//	    m = 1, amd64: dots        where k is whole vectors: B is read once, and transposed in registers; the last columns go on below
+//	    m ≤ 16:       flipped     where Aᵀ fits the scratch: B is read once, as the left operand; slim tiles, of one vector, where m ≤ 8 (amd64)
+//	    else:         blocks      packing B costs less than its m uses bring
+//	B by rows
+//	    m ≤ 2, amd64: few         rows of B are read from end to end; what is past whole turns goes to blocks
+//	    else:         blocks
+//
+//	blocks cut C (blockM, blockC) → links cut k (blockK), and pack A where enough columns use it → sweep
+//	    B by columns, or more than two tiles of rows: wide panels of B are packed, several at a time
+//	    else:                                         B is read where it is, but for the last, narrower columns
+//	    → run, a panel past all rows → tile, in registers
+//
 // tiling is the product of an instruction set. A tile of C, rows by columns, stays in registers over blockK links. A panel of B, blockK by
 // columns, stays in the first- or second-level cache while a block of A, blockM by blockK, passes it: from the second level where it is
 // small, else from the third: some bytes a cycle are easily had, and the more rows, the fewer times B is packed. Panels are packed several at
@@ -26,39 +41,25 @@ const (
 
 const _ = uint(packFloats - blockB - blockM*blockK - slack) // must not be negative
 
-// multiply packs what tiles could not read at full speed: panels of B, unless few rows would use them, and A where enough
-// columns will.
-func (g *tiling) multiply(p product, pack []float32) {
+// ready is what comes before the links of all products. It reports false where that was all.
+func (p *product) ready() bool {
 	if p.k == 0 || p.add && p.bias != nil {
 		p.begin()
 		p.add, p.bias = true, nil
 	}
 	if p.m == 0 || p.n == 0 || p.k == 0 {
-		return
+		return false
 	}
 	p.check()
-	if p.b.col != 1 {
-		columns := g.dots(&p)
-		if columns == p.n {
-			return
-		}
-		p = p.block(0, columns, p.m, p.n-columns)
-	}
+	return true
+}
+
+// tiled packs what tiles could not read at full speed: panels of B, unless few rows would use them, and A where enough
+// columns will.
+func (g *tiling) tiled(p product, pack []float32) {
 	if f := flatTiles(p.m); f.flips(&p, pack) {
 		f.flipped(&p, pack)
 		return
-	}
-	if p.m <= fewRows && p.b.col == 1 {
-		columns, links := g.few(&p)
-		if columns > 0 && links < p.k {
-			rest := p.block(0, 0, p.m, columns)
-			rest.a, rest.b, rest.k, rest.add, rest.bias = p.a.from(0, links), p.b.from(links, 0), p.k-links, true, nil
-			g.blocks(rest, pack)
-		}
-		if columns == p.n {
-			return
-		}
-		p = p.block(0, columns, p.m, p.n-columns)
 	}
 	g.blocks(p, pack)
 }

@@ -59,9 +59,9 @@ func (s set) packColumns(dst, src *float32, ld, k, step uintptr) {
 
 func (s set) packLinks(dst, src *float32, ld, k uintptr) {
 	if s == avx512 {
-		packAAVX512(dst, src, ld, k)
+		packLinksAVX512(dst, src, ld, k)
 	} else {
-		packAAVX2(dst, src, ld, k)
+		packLinksAVX2(dst, src, ld, k)
 	}
 }
 

@@ -34,11 +34,12 @@ func (s set) tiles() *tiling { return &tiling{s, neonRows, neonColumns, false} }
 
 func flatTiles(int) tiling { return *set{}.tiles() }
 
-// fewRows is 0: there is no loop for products of few rows.
-const fewRows = 0
-
-func (set) few(*product) (columns, links int) { return 0, 0 }
-func (set) dots(*product) (columns int)       { return 0 }
+// multiply leaves all to tiles.
+func (g *tiling) multiply(p product, pack []float32) {
+	if p.ready() {
+		g.tiled(p, pack)
+	}
+}
 
 // tile computes so many rows.
 func (g *tiling) tile(t *tileArgs, rows int) {

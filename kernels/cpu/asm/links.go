@@ -19,9 +19,8 @@ type linker struct {
 // place is a row's address: from row base on, times·scale rows further.
 type place struct{ base, times, scale int }
 
-// The first 14 rows.
-var places = []place{{0, 0, 0}, {0, 1, 1}, {0, 1, 2}, {0, 3, 1}, {0, 1, 4}, {0, 5, 1}, {0, 3, 2}, {1, 3, 2}, {0, 1, 8}, {1, 1, 8}, {0, 5, 2}, {1, 5, 2},
-	{0, 3, 4}, {1, 3, 4}}
+// places are those of a tile's rows, of which there are at most 12.
+var places = []place{{0, 0, 0}, {0, 1, 1}, {0, 1, 2}, {0, 3, 1}, {0, 1, 4}, {0, 5, 1}, {0, 3, 2}, {1, 3, 2}, {0, 1, 8}, {1, 1, 8}, {0, 5, 2}, {1, 5, 2}}
 
 func (l *aTile) newLinker() *linker {
 	k := &linker{aTile: l, by: map[int]Register{}, places: places[:len(l.acc)]}

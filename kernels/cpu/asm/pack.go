@@ -14,7 +14,7 @@ func packs() {
 	packRows("packRows", "func(dst, src *float32, ld, k uintptr)", 1)
 	packRows("packRowsWide", "func(dst, src *float32, ld, k, panel uintptr)", panels())
 	packColumns()
-	packA()
+	packLinks()
 	packARows()
 	dots()
 }
@@ -196,9 +196,9 @@ func transpose(v []vec) []vec {
 	return out
 }
 
-// packA copies k rows of a tile's rows' floats, ld apart: a block of rows of a transposed A.
-func packA() {
-	text("packA", "func(dst, src *float32, ld, k uintptr)")
+// packLinks copies k rows of a tile's rows' floats, ld apart: a block of rows of a transposed A.
+func packLinks() {
+	text("packLinks", "func(dst, src *float32, ld, k uintptr)")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	ld, k := Load(Param("ld"), GP64()), Load(Param("k"), GP64())
 	Label("turn")
