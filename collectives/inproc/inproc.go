@@ -74,7 +74,7 @@ func (e *end) AllGather(ctx context.Context, _ device.Stream, dst, src device.Bu
 		r := (e.rank + i) % len(e.posts)
 		place, from := to[r*n:(r+1)*n], e.posts[r].src.Raw()
 		if from != nil && &place[0] != &from[0] {
-			copy(place, from)
+			move(place, from, len(to) <= cacheBytes)
 		}
 	}
 	return nil

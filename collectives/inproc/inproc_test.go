@@ -99,6 +99,28 @@ func (b *buffers) step(ctx context.Context, g collectives.Group) error {
 	return g.AllGather(ctx, nil, b.full, b.slice)
 }
 
+// Pieces are whole where they are moved in parts, through the caches and past them.
+func TestLargePieces(t *testing.T) {
+	ctx := context.Background()
+	for _, n := range []int{1 << 16, 1<<16 + 1, 3<<16 - 1, 1 << 20, 1<<20 + 5} { // up to 4 MiB, of 8 MiB that are gathered, and past that
+		ranks(t, open(t, 2), func(g collectives.Group) error {
+			full, own := make([]float32, 2*n), make([]float32, n)
+			for i := range own {
+				own[i] = float32(g.Rank()*n + i + 1)
+			}
+			if err := g.AllGather(ctx, nil, device.Host(full), device.Host(own)); err != nil {
+				return err
+			}
+			for i, v := range full {
+				if v != float32(i+1) {
+					return fmt.Errorf("rank %d: element %d of 2·%d is %v", g.Rank(), i, n, v)
+				}
+			}
+			return nil
+		})
+	}
+}
+
 func TestCallsAllocateNothing(t *testing.T) {
 	for _, size := range []int{1, 2, 3, 8} {
 		t.Run(fmt.Sprint(size, " ranks"), func(t *testing.T) {
