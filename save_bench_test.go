@@ -3,6 +3,7 @@ package zeroshard_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -45,10 +46,10 @@ func manifest(c *zeroshard.Cluster, step int) checkpoint.Manifest {
 
 const directChunk = 4 << 20
 
-// direct is the disk's rate: so many bytes by two plain loops of direct I/O at the same time, in each direction.
-func direct(b *testing.B, dir string, bytes int64) (write, read time.Duration) {
+// direct does plain direct I/O with two files at the same time, and returns how long it took.
+func direct(b *testing.B, paths []string, do func(path string, buf []byte) error) time.Duration {
 	b.Helper()
-	mem, err := pages.Map(2 * directChunk)
+	mem, err := pages.Map(int64(len(paths)) * directChunk)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -56,50 +57,53 @@ func direct(b *testing.B, dir string, bytes int64) (write, read time.Duration) {
 	for i := range mem {
 		mem[i] = byte(i * 7)
 	}
-	both := func(f func(i int, path string, buf []byte) error) time.Duration {
-		began := time.Now()
-		var g errgroup.Group
-		for i := range 2 {
-			g.Go(func() error {
-				return f(i, filepath.Join(dir, fmt.Sprint("direct-", i)), mem[i*directChunk:(i+1)*directChunk])
-			})
-		}
-		if err := g.Wait(); err != nil {
-			b.Fatal(err)
-		}
-		return time.Since(began)
+	began := time.Now()
+	var g errgroup.Group
+	for i, path := range paths {
+		g.Go(func() error { return do(path, mem[i*directChunk:][:directChunk:directChunk]) })
 	}
-	write = both(func(_ int, path string, buf []byte) error {
+	if err := g.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(began)
+}
+
+// writeDirect writes so many bytes to a new file.
+func writeDirect(bytes int64) func(path string, buf []byte) error {
+	return func(path string, buf []byte) error {
 		f, err := checkpoint.OS{}.Create(path)
 		if err != nil {
 			return err
 		}
 		defer f.Close()
-		for at := int64(0); at < bytes/2; at += directChunk {
+		for at := int64(0); at < bytes; at += directChunk {
 			if _, err := f.Write(buf); err != nil {
 				return err
 			}
 		}
 		return f.Sync()
-	})
-	read = both(func(_ int, path string, buf []byte) error {
-		f, err := openDirect(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		for at := int64(0); at < bytes/2; at += directChunk {
-			if _, err := f.ReadAt(buf, at); err != nil {
-				return err
-			}
-		}
-		return os.Remove(path)
-	})
-	return write, read
+	}
 }
 
-// BenchmarkSave saves the 124M model's state and restores it, and compares both with direct I/O of as many bytes in the same run.
-// The page cache is emptied of the files before they are read.
+// readDirect reads a file from start to end.
+func readDirect(path string, buf []byte) error {
+	f, err := openDirect(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for at := int64(0); ; at += directChunk {
+		if n, err := f.ReadAt(buf, at); err == io.EOF || err == nil && n < len(buf) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// BenchmarkSave saves the 124M model's state and restores it, and compares both with plain direct I/O in the same run: of as many bytes into two other
+// files, and from the step's own files. The page cache is emptied of the files before they are read, and each of the two comes first in turn, since
+// the disk may have a cache too.
 func BenchmarkSave(b *testing.B) {
 	c := gpt2Cluster(b, 32)
 	dir := b.TempDir()
@@ -107,39 +111,62 @@ func BenchmarkSave(b *testing.B) {
 	bytes := int64(0)
 	for i := range b.N {
 		s := checkpoint.NewStore(checkpoint.OS{}, filepath.Join(dir, fmt.Sprint(i)))
-		began := time.Now()
-		if err := s.Save(manifest(c, 1), c.Sources()); err != nil {
-			b.Fatal(err)
+		save := func() {
+			began := time.Now()
+			if err := s.Save(manifest(c, 1), c.Sources()); err != nil {
+				b.Fatal(err)
+			}
+			saving += time.Since(began)
 		}
-		saving += time.Since(began)
+		write := func() {
+			paths := []string{filepath.Join(dir, "direct-0"), filepath.Join(dir, "direct-1")}
+			writing += direct(b, paths, writeDirect(savedBytes/2))
+			for _, p := range paths {
+				os.Remove(p)
+			}
+		}
+		inTurn(i, save, write)
 		m, err := checkpoint.ReadManifest(checkpoint.OS{}, s.StepDir(1))
 		if err != nil {
 			b.Fatal(err)
 		}
+		var files []string
 		bytes = 0
 		for _, f := range m.Files {
 			bytes += f.Bytes
-			forget(b, filepath.Join(s.StepDir(1), f.Name))
+			files = append(files, filepath.Join(s.StepDir(1), f.Name))
+			forget(b, files[len(files)-1])
 		}
-		w, r := direct(b, dir, bytes)
-		writing, reading = writing+w, reading+r
-		began = time.Now()
-		step, err := s.Open(1)
-		if err == nil {
-			err = c.Restore(context.Background(), step)
-		}
-		if err != nil {
-			b.Fatal(err)
-		}
-		loading += time.Since(began)
-		step.Close()
+		inTurn(i, func() {
+			began := time.Now()
+			step, err := s.Open(1)
+			if err == nil {
+				err = c.Restore(context.Background(), step)
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+			loading += time.Since(began)
+			step.Close()
+		}, func() { reading += direct(b, files, readDirect) })
 		os.RemoveAll(s.Dir())
 	}
 	rate := func(d time.Duration) float64 { return float64(bytes) * float64(b.N) / d.Seconds() / 1e6 }
 	b.ReportMetric(rate(saving), "save-MB/s")
 	b.ReportMetric(rate(loading), "load-MB/s")
-	b.ReportMetric(float64(writing)/float64(saving), "save/direct")
+	b.ReportMetric(float64(writing)/float64(saving)*float64(bytes)/savedBytes, "save/direct")
 	b.ReportMetric(float64(reading)/float64(loading), "load/direct")
+}
+
+// savedBytes is about what the 124M model's state has.
+const savedBytes = 1_493_000_000
+
+func inTurn(round int, a, b func()) {
+	if round%2 == 1 {
+		a, b = b, a
+	}
+	a()
+	b()
 }
 
 // BenchmarkSaveWhileTraining trains the 124M model for 20 steps without a save and 20 with one, in turn: how much longer the second take.

@@ -112,7 +112,7 @@ func TestDamageIsNamed(t *testing.T) {
 	if err := step.Read("right", checkpoint.Weights, 1<<20-1, make([]float32, 1)); !errors.As(err, &bad) || bad.File != path || bad.Tensor != "weights/right" {
 		t.Errorf("the damaged one: %v", err)
 	}
-	if err := step.Verify(); !errors.As(err, &bad) || bad.Tensor != "weights/right" || bad.Offset != 5<<20 && bad.Offset != 4<<20 {
+	if err := step.Verify(); !errors.As(err, &bad) || bad.Tensor != "weights/right" || bad.Offset != 5<<20 {
 		t.Errorf("verify: %v", err)
 	}
 }

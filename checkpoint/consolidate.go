@@ -101,7 +101,7 @@ func (s *Saved) consolidate(fs FS, path string, all bool) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	out := bufio.NewWriterSize(f, blockBytes)
+	out := bufio.NewWriterSize(f, chunkBytes)
 	w, err := safetensors.NewWriter(out, tensors, map[string]string{"format": "pt"})
 	if err != nil {
 		return err

@@ -78,7 +78,7 @@ type directReader struct {
 // newReader opens the file a second time, for direct I/O.
 func newReader(f *os.File, size int64) Reader {
 	r := &directReader{osReader: osReader{f, size}}
-	if size >= blockBytes {
+	if size >= maxBlock {
 		if d, err := os.OpenFile(f.Name(), os.O_RDONLY|unix.O_DIRECT, 0); err == nil {
 			r.direct = d
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strconv"
 	"sync/atomic"
 
@@ -13,15 +14,28 @@ import (
 )
 
 const (
-	// blockBytes is what one checksum covers.
-	blockBytes = 1 << 20
+	// A checksum covers a block, and a reader reads whole blocks: small ones in small files, so that damage is known more closely; large ones in
+	// large files, since that is how disks are fast.
+	minBlock, maxBlock = 64 << 10, 4 << 20
 	// chunkBytes is what is written at a time: whole blocks, and a multiple of what direct I/O asks for.
-	chunkBytes = 4 << 20
-	// chunks of a file are in memory at a time: one is filled while the other is summed and written.
+	chunkBytes = maxBlock
+	// chunks of a file are in memory at a time: one is filled and summed while the other is written.
 	chunks = 2
 	// BufferBytes is the memory that a rank's file takes while it is written.
 	BufferBytes = chunks * chunkBytes
 )
+
+// blockOf is the size of a file's blocks: a power of two, 64 blocks a file or more where they are not the largest.
+func blockOf(head int, pieces []Piece) int64 {
+	bytes, block := int64(head), int64(minBlock)
+	for _, p := range pieces {
+		bytes += 4 * int64(p.Len)
+	}
+	for block < maxBlock && bytes >= 128*block {
+		block *= 2
+	}
+	return block
+}
 
 // startKey is the metadata of a tensor that is a part: the element at which it starts.
 func startKey(tensor string) string { return "start:" + tensor }
@@ -39,8 +53,10 @@ type rankFile struct {
 	full   chan []byte
 	done   chan struct{}
 
-	written int64 // what follows is the writing goroutine's until done
-	sums    Sums
+	block int64
+	sums  Sums // of what has been handed to the writing goroutine
+
+	written int64 // by the writing goroutine: its own until done
 	failed  atomic.Pointer[error]
 }
 
@@ -52,7 +68,7 @@ func newRankFile(v *Save, rank int, pieces []Piece) (_ *rankFile, err error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &rankFile{name: rankFileName(rank), pieces: pieces, free: make(chan []byte, chunks), full: make(chan []byte, chunks),
+	f := &rankFile{name: rankFileName(rank), pieces: pieces, block: blockOf(len(head), pieces), free: make(chan []byte, chunks), full: make(chan []byte, chunks),
 		done: make(chan struct{})}
 	if f.memory, err = pages.Map(BufferBytes); err != nil {
 		return nil, err
@@ -102,10 +118,18 @@ func (f *rankFile) append(p []byte) {
 // room is what is left of the chunk, or a new one.
 func (f *rankFile) room() []byte {
 	if f.used == len(f.chunk) {
-		f.full <- f.chunk
+		f.hand(f.chunk)
 		f.chunk, f.used = <-f.free, 0
 	}
 	return f.chunk[f.used:]
+}
+
+// hand sums a chunk and gives it to be written. Whoever fills sums too: the disk should not wait for it.
+func (f *rankFile) hand(p []byte) {
+	for b := range slices.Chunk(p, int(f.block)) {
+		f.sums = append(f.sums, sum(b))
+	}
+	f.full <- p
 }
 
 // write appends the next piece, whose values read gives.
@@ -128,7 +152,7 @@ func (f *rankFile) write(p Piece, read func(lo int, dst []float32) error) error 
 	return nil
 }
 
-// drain sums and writes chunks until there are no more. After an error it throws them away.
+// drain writes chunks until there are no more. After an error it throws them away.
 func (f *rankFile) drain() {
 	defer close(f.done)
 	for p := range f.full {
@@ -142,9 +166,6 @@ func (f *rankFile) drain() {
 }
 
 func (f *rankFile) put(p []byte) error {
-	for at := 0; at < len(p); at += blockBytes {
-		f.sums = append(f.sums, sum(p[at:min(at+blockBytes, len(p))]))
-	}
 	n, err := f.file.Write(p)
 	f.written += int64(n)
 	if err == nil && n < len(p) {
@@ -160,7 +181,7 @@ func (f *rankFile) finish() (Entry, error) {
 		err = fmt.Errorf("%w: %d pieces did not come", ErrSave, len(f.pieces))
 	}
 	if f.used > 0 && err == nil {
-		f.full <- f.chunk[:f.used]
+		f.hand(f.chunk[:f.used])
 	}
 	close(f.full)
 	<-f.done
@@ -174,5 +195,5 @@ func (f *rankFile) finish() (Entry, error) {
 	if err != nil {
 		return Entry{}, fmt.Errorf("%s: %w", f.name, err)
 	}
-	return Entry{Name: f.name, Bytes: f.written, Block: blockBytes, Sums: f.sums}, nil
+	return Entry{Name: f.name, Bytes: f.written, Block: f.block, Sums: f.sums}, nil
 }

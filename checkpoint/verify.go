@@ -18,8 +18,9 @@ func (s *Saved) Verify() error {
 	g.SetLimit(verifiers)
 	for i, f := range s.blocks.files {
 		g.Go(func() error {
+			memory := aligned(f.room())
 			for k := range f.Sums {
-				if _, err := f.read(int64(k)); err != nil {
+				if _, err := f.read(int64(k), memory); err != nil {
 					errs[i] = errors.Join(errs[i], s.name(i, err))
 				}
 			}
@@ -125,7 +126,7 @@ func readAll(fs FS, at string) (string, error) {
 		return "", fmt.Errorf("checkpoint: %w", err)
 	}
 	defer f.Close()
-	text := make([]byte, min(f.Size(), blockBytes))
+	text := make([]byte, min(f.Size(), minBlock))
 	if n, err := f.ReadAt(text, 0); n < len(text) {
 		return "", fmt.Errorf("checkpoint: %s: %w", at, err)
 	}

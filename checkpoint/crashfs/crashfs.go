@@ -52,7 +52,7 @@ func (l Loss) String() string { return [...]string{"nothing", "all", "contents",
 
 // FS is the file system. The zero value is empty and never fails.
 type FS struct {
-	At    int   // operation, counted from 1, at which Fault happens; 0: never
+	At    int // operation, counted from 1, at which Fault happens; 0: never
 	Fault Fault
 	Err   error // of Fail and Short
 
