@@ -31,6 +31,7 @@ func GatherCall(rank, size int, dst, src device.Buffer) (Call, error) {
 		c.DType = 0
 	}
 	switch {
+	case dst.Len == 0: // it only serves
 	case dst.Len != size*src.Len:
 		return c, argument("all-gather of %d elements from each of %d ranks into %d: want %d", src.Len, size, dst.Len, size*src.Len)
 	case src.Len > 0 && dst.DType != src.DType:

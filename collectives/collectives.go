@@ -26,6 +26,7 @@ type Group interface {
 	Rank() int
 	Size() int
 	// AllGather: dst (Size·n) = the src (n) of every rank, by rank. src may be this rank's place in dst. Any dtype.
+	// An empty dst is for a rank that needs nothing: it only gives its src.
 	AllGather(ctx context.Context, s device.Stream, dst, src device.Buffer) error
 	// ReduceScatter: this rank's slice of every rank's Src, folded.
 	ReduceScatter(ctx context.Context, s device.Stream, r Reduction) error

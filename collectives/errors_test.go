@@ -67,6 +67,7 @@ func TestGatherCall(t *testing.T) {
 		{"apart", whole, f32(2), true},
 		{"in its place", whole, whole.Slice(2, 4), true},
 		{"empty", device.Buffer{}, device.Buffer{}, true},
+		{"it only serves", device.Buffer{}, f32(2), true},
 		{"in a peer's place", whole, whole.Slice(4, 6), false},
 		{"between two places", whole, whole.Slice(1, 3), false},
 		{"short", whole, f32(1), false},

@@ -1,6 +1,8 @@
 package zero
 
 import (
+	"slices"
+
 	"zeroshard/collectives"
 	"zeroshard/device"
 	"zeroshard/internal/exact"
@@ -27,6 +29,9 @@ func (x *exec) build(i int, t *task) func() error {
 		return x.report(t, src)
 	case Gather:
 		g := x.e.cfg.Groups[op.Axis]
+		if x.p.Options.Mode != models.Train && !slices.ContainsFunc(x.leaves, func(l int) bool { return l != none }) {
+			dst = device.Buffer{} // nothing is computed here: the rank only serves the others
+		}
 		return func() error { return g.AllGather(x.run.ctx, s, dst, src) }
 	case Reduce:
 		return x.reduce(op, s)

@@ -50,6 +50,7 @@ var cases = []struct {
 	{"ranks and sizes", 1, ranksAndSizes},
 	{"gather/dtypes and lengths", 1, gatherLengths},
 	{"gather/in place", 1, gatherInPlace},
+	{"gather/only serving", 1, gatherServing},
 	{"gather/source may be overwritten at once", 1, gatherReuse},
 	{"reduce/is the tree to the bit", 1, reduceTree},
 	{"reduce/into the own slice", 1, reduceInPlace},

@@ -38,6 +38,23 @@ func gatherLengths(w *world) {
 	}
 }
 
+// gatherServing lets one rank after the other only give its piece: the others' results are the same.
+func gatherServing(w *world) {
+	const n = 300
+	for serving := range w.size() {
+		w.all(func(g collectives.Group) error {
+			if g.Rank() != serving {
+				return gatherOf(g, n, func(i int) float32 { return float32(i + serving) })
+			}
+			src := make([]float32, n)
+			for i := range src {
+				src[i] = float32(g.Rank()*n + i + serving)
+			}
+			return g.AllGather(context.Background(), nil, device.Buffer{}, device.Host(src))
+		})
+	}
+}
+
 // gatherOf gathers value(i) for all i of a vector cut evenly over the ranks, n elements each.
 func gatherOf[T float32 | float64 | int32 | uint64](g collectives.Group, n int, value func(i int) T) error {
 	dst, src := make([]T, n*g.Size()), make([]T, n)
