@@ -171,6 +171,16 @@ func TestGoingBackAtEveryPoint(t *testing.T) {
 	}
 	ops := clean.Ops()
 	for at := 1; at <= len(ops); at++ {
+		for _, err := range []error{syscall.EIO, syscall.ENOSPC} { // the process lives on, fails, and starts anew
+			f := start()
+			f.At, f.Fault, f.Err = at, crashfs.Fail, err
+			if err := back(f); err == nil {
+				t.Fatalf("%v at operation %d, %s, went unnoticed", f.Err, at, ops[at-1])
+			}
+			if err := recovers(t, f.Restart(crashfs.Nothing), 1); err != nil {
+				t.Fatalf("%v at operation %d, %s: %v", f.Err, at, ops[at-1], err)
+			}
+		}
 		for _, loss := range crashfs.Losses() {
 			f := start()
 			f.At, f.Fault = at, crashfs.Stop

@@ -47,8 +47,7 @@ type rankFile struct {
 	file   File
 	pieces []Piece // still to come
 	memory []byte
-	chunk  []byte // being filled
-	used   int
+	chunk  []byte // being filled: its length is what is filled
 	free   chan []byte
 	full   chan []byte
 	done   chan struct{}
@@ -79,7 +78,7 @@ func newRankFile(v *Save, rank int, pieces []Piece) (_ *rankFile, err error) {
 	for i := range chunks {
 		f.free <- f.memory[i*chunkBytes : (i+1)*chunkBytes : (i+1)*chunkBytes]
 	}
-	f.chunk = <-f.free
+	f.chunk = (<-f.free)[:0]
 	go f.drain()
 	f.append(head)
 	return f, nil
@@ -111,17 +110,17 @@ func (v *Save) header(rank int, pieces []Piece) ([]byte, error) {
 func (f *rankFile) append(p []byte) {
 	for len(p) > 0 {
 		n := copy(f.room(), p)
-		f.used, p = f.used+n, p[n:]
+		f.chunk, p = f.chunk[:len(f.chunk)+n], p[n:]
 	}
 }
 
 // room is what is left of the chunk, or a new one.
 func (f *rankFile) room() []byte {
-	if f.used == len(f.chunk) {
+	if len(f.chunk) == cap(f.chunk) {
 		f.hand(f.chunk)
-		f.chunk, f.used = <-f.free, 0
+		f.chunk = (<-f.free)[:0]
 	}
-	return f.chunk[f.used:]
+	return f.chunk[len(f.chunk):cap(f.chunk)]
 }
 
 // hand sums a chunk and gives it to be written. Whoever fills sums too: the disk should not wait for it.
@@ -144,7 +143,7 @@ func (f *rankFile) write(p Piece, read func(lo int, dst []float32) error) error 
 		if err := fill(room[:4*n], func(dst []float32) error { return read(lo, dst) }); err != nil {
 			return err
 		}
-		f.used, lo = f.used+4*n, lo+n
+		f.chunk, lo = f.chunk[:len(f.chunk)+4*n], lo+n
 		if err := f.failed.Load(); err != nil {
 			return *err
 		}
@@ -180,8 +179,8 @@ func (f *rankFile) finish() (Entry, error) {
 	if len(f.pieces) > 0 {
 		err = fmt.Errorf("%w: %d pieces did not come", ErrSave, len(f.pieces))
 	}
-	if f.used > 0 && err == nil {
-		f.hand(f.chunk[:f.used])
+	if len(f.chunk) > 0 && err == nil {
+		f.hand(f.chunk)
 	}
 	close(f.full)
 	<-f.done

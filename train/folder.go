@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"zeroshard/internal/claim"
 )
 
 // Files of a run folder.
@@ -65,14 +67,14 @@ func (f Folder) Lock() (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("train: run folder: %w", err)
 	}
-	taken, err := lock(l)
-	if taken {
-		err = fmt.Errorf("%w: another process trains in %s", ErrExists, f)
+	switch err := claim.Take(l); {
+	case err == nil, errors.Is(err, errors.ErrUnsupported):
+		return l, nil
+	case errors.Is(err, claim.ErrTaken):
+		return nil, errors.Join(fmt.Errorf("%w: another process trains in %s", ErrExists, f), l.Close())
+	default:
+		return nil, errors.Join(fmt.Errorf("train: run folder: %w", err), l.Close())
 	}
-	if err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	return l, nil
 }
 
 func (f Folder) settings() string { return filepath.Join(string(f), SettingsFile) }
