@@ -17,7 +17,7 @@ const (
 	ahead = 1
 	// keptEach blocks for each reader at work, and at least keptLeast, stay in memory: checked, and likely to be asked for again, since a rank asks
 	// for its elements in parts that begin and end inside blocks. No more, so that they stay in the caches of the CPU.
-	keptEach, keptLeast = 3, 4
+	keptEach, keptLeast = 4, 6
 )
 
 // blocks reads files of a step block by block: each block is checked as it comes from the disk, and a few are kept, the longest unused goes

@@ -29,6 +29,7 @@ type part struct {
 	from, len int
 	file      int
 	off       int64 // byte
+	run       int64 // byte at which the run of parts of one state ends that this part is in: a rank reads it from start to end
 }
 
 // Open opens a committed step. It reads the manifest and the headers of all files, and proves that they hold every element once.
@@ -57,6 +58,7 @@ func OpenStep(fs FS, dir string) (*Saved, error) {
 	if err := s.complete(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	s.findRuns()
 	return s, nil
 }
 
@@ -149,6 +151,29 @@ func (s *Saved) complete() error {
 	return nil
 }
 
+// findRuns sets where each part's run ends.
+func (s *Saved) findRuns() {
+	type place struct {
+		*part
+		state string
+	}
+	files := make([][]place, len(s.blocks.files))
+	for key, parts := range s.index {
+		state, _, _ := strings.Cut(key, "/")
+		for i := range parts {
+			files[parts[i].file] = append(files[parts[i].file], place{&parts[i], state})
+		}
+	}
+	for _, all := range files {
+		slices.SortFunc(all, func(a, b place) int { return cmp.Compare(a.off, b.off) })
+		for i, p := range slices.Backward(all) {
+			if p.run = p.off + 4*int64(p.len); i+1 < len(all) && all[i+1].state == p.state {
+				p.run = all[i+1].run
+			}
+		}
+	}
+}
+
 // Param finds a parameter by name.
 func (s *Saved) Param(name string) (Param, bool) {
 	i := slices.IndexFunc(s.Manifest.Params, func(p Param) bool { return p.Name == name })
@@ -196,7 +221,7 @@ func (s *Saved) find(parts []part, lo int) int {
 
 func (s *Saved) readPart(p part, lo int, dst []float32) error {
 	raw := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(dst))), 4*len(dst))
-	if _, err := s.blocks.file(p.file, p.off+4*int64(p.len)).ReadAt(raw, p.off+4*int64(lo)); err != nil {
+	if _, err := s.blocks.file(p.file, p.run).ReadAt(raw, p.off+4*int64(lo)); err != nil {
 		return err
 	}
 	if !littleEndian {
