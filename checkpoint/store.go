@@ -186,7 +186,7 @@ func (s *Store) Clean() error {
 	for _, name := range c.rest {
 		_, tmp := leftover(name, unfinished)
 		_, gone := leftover(name, removed)
-		if tmp || gone {
+		if tmp || gone || name == "."+latest+unfinished {
 			if err := s.fs.RemoveAll(path.Join(s.dir, name)); err != nil {
 				return fmt.Errorf("checkpoint: clean up: %w", err)
 			}
@@ -282,19 +282,8 @@ func (s *Store) Prune(keep int) (gone []int, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(c.steps) > keep { // a run that went back and stopped there may have left latest behind
-		newest := c.steps[len(c.steps)-1]
-		if text, err := readAll(s.fs, path.Join(s.dir, latest)); err != nil || text != stepName(newest)+"\n" {
-			if err := s.point(newest); err != nil {
-				return nil, fmt.Errorf("checkpoint: prune: %w", err)
-			}
-		}
-	}
-	for _, step := range c.steps[:max(0, len(c.steps)-keep)] {
-		if err := s.Remove(step); err != nil {
-			return gone, err
-		}
-		gone = append(gone, step)
+	if gone, err = s.removeAll(c.steps[:max(0, len(c.steps)-keep)]); err != nil {
+		return gone, err
 	}
 	for _, name := range c.rest {
 		if _, ok := leftover(name, superseded); ok {
@@ -303,7 +292,42 @@ func (s *Store) Prune(keep int) (gone []int, err error) {
 			}
 		}
 	}
+	if len(gone) > 0 {
+		if err := s.pointNewest(); err != nil {
+			return gone, fmt.Errorf("checkpoint: prune: %w", err)
+		}
+	}
 	return gone, nil
+}
+
+// removeAll removes steps. If latest names one of them (a run that went back and stopped, or a disk that was full, may have left it behind),
+// it goes first: that needs no room, which there may not be.
+func (s *Store) removeAll(steps []int) (gone []int, err error) {
+	at := path.Join(s.dir, latest)
+	for _, step := range steps {
+		if text, err := readAll(s.fs, at); err == nil && text == stepName(step)+"\n" {
+			if err := errors.Join(s.fs.RemoveAll(at), s.fs.SyncDir(s.dir)); err != nil {
+				return gone, fmt.Errorf("checkpoint: prune: %w", err)
+			}
+		}
+		if err := s.Remove(step); err != nil {
+			return gone, err
+		}
+		gone = append(gone, step)
+	}
+	return gone, nil
+}
+
+// pointNewest makes latest name the newest step, if it does not.
+func (s *Store) pointNewest() error {
+	newest, err := s.Newest()
+	if err != nil {
+		return err
+	}
+	if text, err := readAll(s.fs, path.Join(s.dir, latest)); err == nil && text == stepName(newest)+"\n" {
+		return nil
+	}
+	return s.point(newest)
 }
 
 // point makes the file latest name a step.

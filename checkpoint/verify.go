@@ -65,10 +65,19 @@ func (s *Saved) name(file int, err error) error {
 // Verify checks every committed step and the file latest. The errors are those of Saved.Verify, of Open, and a *CorruptError for a
 // latest that names no committed step.
 func (s *Store) Verify() (steps []int, err error) {
-	steps, err = s.Steps()
-	if err != nil {
-		return nil, err
+	for range 3 { // beside a run that removes steps, all of a list may be gone before the first is read
+		listed, err := s.Steps()
+		if err != nil {
+			return nil, err
+		}
+		if steps, err = s.verifyAll(listed); len(steps) > 0 || len(listed) == 0 {
+			return steps, err
+		}
 	}
+	return nil, nil
+}
+
+func (s *Store) verifyAll(steps []int) ([]int, error) {
 	var errs []error
 	var left []int
 	for _, step := range steps {

@@ -43,14 +43,17 @@ func (f Folder) Create(settings any) error {
 	if err := os.MkdirAll(string(f), 0o755); err != nil {
 		return fmt.Errorf("train: run folder: %w", err)
 	}
-	claim, err := os.OpenFile(f.settings(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	claimed, err := os.OpenFile(f.settings(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if errors.Is(err, fs.ErrExist) {
 		return f.taken()
 	}
 	if err != nil {
 		return fmt.Errorf("train: run folder: %w", err)
 	}
-	return errors.Join(claim.Close(), WriteJSON(f.settings(), settings))
+	if err := errors.Join(claimed.Close(), WriteJSON(f.settings(), settings)); err != nil {
+		return errors.Join(err, os.Remove(f.settings())) // or it would count as a run
+	}
+	return nil
 }
 
 // Continue is Create for a run that goes on in its folder, or begins in one where an earlier one got nowhere: its settings are written

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -14,7 +15,10 @@ import (
 // settings is the effective settings, for settings.json: by flag, defaults resolved.
 func (r *run) settings() map[string]any {
 	j, l, o := &r.job, &r.learning, &r.output
-	return map[string]any{
+	flags := map[string]string{}
+	_ = json.Unmarshal(r.saves.given, &flags) // which given has made
+	flags["init-from"] = r.saves.initFrom
+	return map[string]any{"flags": flags,
 		"model": j.model, "ranks": j.ranks, "stage": j.stage, "replicas": j.replicas, "global-batch": j.globalBatch,
 		"micro-batch": j.microBatch, "seq": j.seq, "prefetch": j.prefetch, "recompute": j.recompute.String(), "window": j.window,
 		"persistence-threshold": j.persistence, "keep-last": j.keepLast, "precision": j.precision, "optimizer": j.optimizer,

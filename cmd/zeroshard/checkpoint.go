@@ -60,13 +60,22 @@ func find(dir string) (*checkpoint.Store, int, error) {
 // openSaved opens what dir names: a step, or the newest of a run.
 func openSaved(dir string) (*checkpoint.Saved, error) {
 	s, step, err := find(dir)
-	if err == nil && step < 0 {
-		step, err = s.Newest()
-	}
 	if err != nil {
 		return nil, err
 	}
-	return s.Open(step)
+	if step >= 0 {
+		return s.Open(step)
+	}
+	var saved *checkpoint.Saved
+	for range 3 { // beside a run that removes steps, the newest may be gone before it is open
+		if step, err = s.Newest(); err != nil {
+			return nil, err
+		}
+		if saved, err = s.Open(step); err == nil || !checkpoint.IsNone(err) {
+			break
+		}
+	}
+	return saved, err
 }
 
 func newLs() *cobra.Command {

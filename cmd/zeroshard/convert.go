@@ -112,7 +112,7 @@ func importWeights(s *source, out string, warnings io.Writer) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(savedModel{"gpt", filepath.Base(filepath.Clean(s.dir)), s.config})
+	text, err := json.Marshal(savedModel{"gpt", s.name(), s.config, s.endOfText})
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -79,7 +81,8 @@ func (r *run) findSaved() error {
 	}
 	if s.resume == newest && errors.Is(err, checkpoint.ErrNone) {
 		fmt.Fprintf(r.warnings, "resume     nothing is saved in %s: starting at step 0\n", r.output.out)
-		return nil
+		s.began, err = begun(r.output.out)
+		return err
 	}
 	if err != nil {
 		return err
@@ -107,8 +110,28 @@ func (r *run) stillNewest() error {
 	return errors.Join(err, usagef("--resume: another process has saved in %s since this one looked; try again", r.output.out))
 }
 
+// outside refuses a folder inside another run's steps: that run removes there what is none of its own.
+func outside(out string) error {
+	abs, err := filepath.Abs(out)
+	if err != nil {
+		return err
+	}
+	for dir := abs; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if filepath.Base(dir) != checkpoint.Folder {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(filepath.Dir(dir), train.SettingsFile)); err == nil {
+			return usagef("--out %s: that lies among the steps of the run in %s: choose a folder of its own", out, filepath.Dir(dir))
+		}
+	}
+	return nil
+}
+
 // checkFolder refuses to begin a run among the steps of another: the two could not be told apart. Step 0, imported weights, is no run's.
 func (r *run) checkFolder() error {
+	if err := outside(r.output.out); err != nil {
+		return err
+	}
 	if r.saves.resume == "" {
 		if err := train.Folder(r.output.out).Check(); err != nil {
 			return err
@@ -145,31 +168,52 @@ func (r *run) savedIn() *checkpoint.Store {
 
 // inherit takes over the settings of the saved run for the flags that were not given, and tells which of those given change bits.
 func (r *run) inherit(set *pflag.FlagSet) error {
-	if r.saves.from == nil {
-		return nil
+	was := r.saves.began
+	if r.saves.from != nil {
+		if err := json.Unmarshal(r.saves.from.Settings, &was); err != nil {
+			return fmt.Errorf("%w: its settings: %w", checkpoint.ErrMismatch, err)
+		}
 	}
-	was := map[string]string{}
-	if err := json.Unmarshal(r.saves.from.Settings, &was); err != nil {
-		return fmt.Errorf("%w: its settings: %w", checkpoint.ErrMismatch, err)
+	if was == nil {
+		return nil
 	}
 	var errs []error
 	set.VisitAll(func(f *pflag.Flag) {
 		old, ok := was[f.Name]
 		now := f.Value.String()
 		switch {
-		case !ok || old == now || slices.Contains(notInherited, f.Name) || f.Name == "data" && f.Changed: // checkData compares contents
+		case !ok || old == now || slices.Contains(notInherited, f.Name) && f.Name != "init-from" || f.Name == "data" && f.Changed: // checkData compares contents
 		case !f.Changed:
 			if err := f.Value.Set(old); err != nil {
 				errs = append(errs, fmt.Errorf("%w: its --%s %q: %w", checkpoint.ErrMismatch, f.Name, old, err))
 			}
 		case strings.HasSuffix(f.Usage, changed) && f.Name != "model":
-			r.saves.told = append(r.saves.told, fmt.Sprintf("changed since step %d: --%s was %s, is %s", r.saves.from.Step, f.Name, old, now))
+			r.saves.told = append(r.saves.told, fmt.Sprintf("changed since step %d: --%s was %s, is %s", r.saves.position().Step, f.Name, old, now))
 		}
 	})
 	if len(errs) == 0 {
 		r.dropStale(set)
 	}
 	return errors.Join(errs...)
+}
+
+// begun reads the settings of a run that has begun in dir, nil where none has.
+func begun(dir string) (map[string]string, error) {
+	path := filepath.Join(dir, train.SettingsFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var was struct {
+		Flags map[string]string `json:"flags"`
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &was)
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "read the settings of the run in", Path: path, Err: err}
+	}
+	return was.Flags, nil
 }
 
 // dropStale takes back what was taken over and has no meaning in the layout that is asked for now, and tells it. None of it changes a bit.
@@ -205,14 +249,14 @@ func (r *run) shape(set *pflag.FlagSet) (*gpt.Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		cfg, name, where = m.Config, m.Name, r.output.out
+		cfg, name, where, r.saves.endOfText = m.Config, m.Name, r.output.out, m.EndOfText
 	case r.saves.initFrom != "":
 		src, err := openSource(r.saves.initFrom)
 		if err != nil {
 			return nil, err
 		}
 		r.saves.init = src
-		cfg, name, where = src.config, filepath.Base(filepath.Clean(r.saves.initFrom)), r.saves.initFrom
+		cfg, name, where, r.saves.endOfText = src.config, src.name(), r.saves.initFrom, src.endOfText
 	default:
 		return nil, nil
 	}
@@ -247,7 +291,8 @@ func (r *run) checkData(ctx context.Context) error {
 	if src := r.saves.init; src != nil && r.corpus.Text {
 		words, err := src.words("")
 		if err != nil {
-			return err
+			return usagef("--data: text files are read as bytes, and what the tokens of %s are is not known (%v): make a token file with its tokenizer (zeroshard prepare FILES -o DIR --tokenizer "+
+				"NAME) and pass --data DIR", r.saves.initFrom, err)
 		}
 		if words.Vocab() != tokenizer.Bytes().Vocab() {
 			return usagef("--data: text files are read as bytes, but the tokens of %s are those of %s: make a token file first (zeroshard prepare FILES -o DIR --tokenizer %s) and pass "+

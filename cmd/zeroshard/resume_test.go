@@ -159,6 +159,26 @@ func TestResumeWithNothingSaved(t *testing.T) {
 	}
 }
 
+// A run that was killed before its first save goes on with the settings that it had, not with the defaults.
+func TestResumeWithNothingSavedKeepsSettings(t *testing.T) {
+	empty(t)
+	ok(t, micro(t, "--out", "run", "--quiet", "--save-every", "0", "--stop-at", "1", "--lr", "0.5")...)
+	ok(t, "train", "--out", "run", "--resume", "--quiet", "--save-every", "1")
+	ok(t, micro(t, "--out", "want", "--quiet", "--lr", "0.5")...)
+	ok(t, "checkpoint", "diff", "run", "want")
+}
+
+// A run removes what lies among its steps and is none of its own: nobody may begin another there.
+func TestRunsDoNotNest(t *testing.T) {
+	empty(t)
+	ok(t, micro(t, "--out", "run", "--quiet")...)
+	for _, out := range []string{"run/checkpoints", "run/checkpoints/step-00000003", "run/checkpoints/step-00000099", "run/checkpoints/a/b"} {
+		refused(t, exitUsage, []string{out, "among the steps of the run in"}, micro(t, "--out", out, "--quiet")...)
+		refused(t, exitUsage, []string{out}, micro(t, "--out", out, "--quiet", "--resume")...)
+	}
+	ok(t, micro(t, "--out", "run/other", "--quiet")...)
+}
+
 // What cannot go on is refused with the documented code and says what to do; the run is as before.
 func TestResumeRefusals(t *testing.T) {
 	empty(t)

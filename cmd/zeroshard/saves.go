@@ -27,17 +27,22 @@ type saves struct {
 	every, keep int
 	resume      string // "": no; newest; or a step
 	initFrom    string
+	origin
 
-	store *checkpoint.Store
-	saver *checkpoint.Saver
-	from  *checkpoint.Manifest // of the step that the run goes on from, nil for none
-	init  *source              // what --init-from names, nil for none or where from is there
-	given json.RawMessage      // the settings, by flag
-	told  []string             // of settings that are not as they were
+	store     *checkpoint.Store
+	saver     *checkpoint.Saver
+	corpus    func() (string, error) // the hash of what is trained on
+	committed atomic.Int64           // the newest step that this run has committed, 0 for none
+}
 
-	corpus func() (string, error) // the hash of what is trained on
-
-	committed atomic.Int64 // the newest step that this run has committed, 0 for none
+// origin is what a run starts from.
+type origin struct {
+	from      *checkpoint.Manifest // of the step that the run goes on from, nil for none
+	began     map[string]string    // the settings of a run in whose folder nothing is saved yet
+	init      *source              // what --init-from names, nil for none or where from is there
+	endOfText *int32               // of the model, where its tokenizer has none
+	given     json.RawMessage      // the settings, by flag
+	told      []string             // of settings that are not as they were
 }
 
 // newest is --resume without a step.
@@ -64,6 +69,7 @@ type savedModel struct {
 	Kind string `json:"kind"` // "gpt"
 	Name string `json:"name"`
 	gpt.Config
+	EndOfText *int32 `json:"end_of_text,omitempty"` // what --init-from or import says of it, where the tokenizer has none
 }
 
 // readModel reads the model that a manifest describes.
@@ -137,7 +143,7 @@ func (r *run) saver(sig *signals) func(train.Position) error {
 func (r *run) save(at train.Position) error {
 	m := r.cluster.Manifest(checkpoint.Position{Step: at.Step, Updates: at.Step - at.Skipped, Tokens: at.Tokens, Seed: r.learning.seed})
 	var err error
-	if m.Model, err = json.Marshal(savedModel{"gpt", r.job.model, r.model.Config()}); err != nil {
+	if m.Model, err = json.Marshal(savedModel{"gpt", r.job.model, r.model.Config(), r.saves.endOfText}); err != nil {
 		return err
 	}
 	if m.Data, err = r.dataPosition(at); err != nil {

@@ -22,7 +22,7 @@ type source struct {
 	read      func(name string, lo int, dst []float32) error
 	close     func() error
 	saved     *checkpoint.Saved // nil for a Hugging Face folder
-	endOfText *int32            // as config.json says, nil where it does not
+	endOfText *int32            // as config.json says, or a step of a model that came from one; nil where they do not
 	dropout   string            // what config.json says of it, "" for none
 }
 
@@ -47,7 +47,7 @@ func openSource(dir string) (*source, error) {
 	if err != nil {
 		return nil, errors.Join(err, saved.Close())
 	}
-	s := &source{dir: dir, config: m.Config, tokenizer: saved.Manifest.Data.Tokenizer, sha256: saved.Manifest.Data.TokenizerSHA256, close: saved.Close, saved: saved,
+	s := &source{dir: dir, config: m.Config, tokenizer: saved.Manifest.Data.Tokenizer, sha256: saved.Manifest.Data.TokenizerSHA256, close: saved.Close, saved: saved, endOfText: m.EndOfText,
 		read: func(name string, lo int, dst []float32) error { return saved.Read(name, checkpoint.Weights, lo, dst) }}
 	if s.sha256 != "" { // beside the steps, whatever the current folder is
 		store, _, err := find(dir)
@@ -57,6 +57,20 @@ func openSource(dir string) (*source, error) {
 		s.tokenizer = filepath.Join(store.Dir(), "..", checkpoint.TokenizerFolder)
 	}
 	return s, nil
+}
+
+// name is what a model from the source is called.
+func (s *source) name() string {
+	if s.saved != nil {
+		if m, err := readModel(s.saved.Manifest); err == nil && m.Name != "" {
+			return m.Name
+		}
+	}
+	dir, err := filepath.Abs(s.dir)
+	if err != nil {
+		dir = filepath.Clean(s.dir)
+	}
+	return filepath.Base(dir)
 }
 
 // shut closes the source, once.
@@ -112,6 +126,7 @@ func (s *source) records() bool {
 // words returns the tokenizer of the source: name if it is not empty, else what the folder says, else what its vocabulary suggests. Its ids
 // must be the model's.
 func (s *source) words(name string) (tokenizer.Tokenizer, error) {
+	recorded := name == "" && s.records()
 	if name == "" {
 		name = s.tokenizer
 	}
@@ -126,7 +141,7 @@ func (s *source) words(name string) (tokenizer.Tokenizer, error) {
 		}
 	}
 	find := tokenizer.Named
-	if s.records() && name == s.tokenizer {
+	if recorded {
 		find = func(string) (tokenizer.Tokenizer, error) { return s.recorded() }
 	}
 	t, err := find(name)
