@@ -284,6 +284,18 @@ func TestGenerateEndsWhereTheConfigurationSays(t *testing.T) {
 				t.Errorf("export %d: the end is %d, %t, want %d", i, id, has, end)
 			}
 		}
+		// A step of such a model ends its texts at the same token, and so does the folder that it is exported to.
+		imported, again := filepath.Join(t.TempDir(), "imported"), filepath.Join(t.TempDir(), "again")
+		ok(t, "checkpoint", "import", from, "--out", imported)
+		ok(t, "checkpoint", "export", imported, "--hf", again, "--tokenizer", "none")
+		f, err := hf.Open(again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if id, has := f.EndOfText(); !has || int32(id) != end {
+			t.Errorf("imported and exported: the end is %d, %t, want %d", id, has, end)
+		}
 	}
 	vocabulary(t, from)
 	if r := records(t, "--from", from, "--max-tokens", "1", "--prompt", "")[0]; !slices.Equal(r.PromptIDs, []int32{256}) {
