@@ -418,7 +418,7 @@ func TestMemory(t *testing.T) {
 		return nil
 	})
 	t.Logf("largest parameter %d bytes; written with %d bytes, %d elements at a time; read with %d bytes", largest, wrote, most, read)
-	if most > 1<<19 || wrote > 5<<20 || read > 2<<20 {
+	if most > 1<<19 || wrote > largest/2 || read > largest/2 { // under the race detector pools forget some of what they hold
 		t.Errorf("written with %d bytes (%d elements at a time), read with %d", wrote, most, read)
 	}
 }
