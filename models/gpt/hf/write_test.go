@@ -447,7 +447,7 @@ func TestMemoryOfHead(t *testing.T) {
 			return err
 		}
 		return f.Close()
-	}); bytes > 3<<20 {
+	}); bytes > 50_000*32*4 {
 		t.Errorf("opened with %d bytes", bytes)
 	}
 	// The last element is compared too.
