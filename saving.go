@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"zeroshard/checkpoint"
+	kcpu "zeroshard/kernels/cpu"
 	"zeroshard/zero"
 )
 
@@ -46,8 +47,12 @@ func (s *source) Read(p checkpoint.Piece, lo int, dst []float32) error {
 func (c *Cluster) Manifest(at checkpoint.Position) checkpoint.Manifest {
 	t := c.program.Plans()[0] // all have the same strategy
 	return checkpoint.Manifest{Position: at, Params: c.savedParams(), States: c.savedStates(),
-		World: checkpoint.World{Ranks: c.config.Ranks, Replicas: c.config.Replicas, Strategy: t.Strategy.Name, Plan: c.program.SHA256()}}
+		World: checkpoint.World{Ranks: c.config.Ranks, Replicas: c.config.Replicas, Strategy: t.Strategy.Name, Plan: c.program.SHA256(), Kernels: KernelPath()}}
 }
+
+// KernelPath names the path of the default arithmetic on this machine: "avx512", "avx2", "neon" or "portable". All but the last give the same
+// bits (docs/numerics.md).
+func KernelPath() string { return kcpu.Paths()[0] }
 
 func (c *Cluster) savedParams() (list []checkpoint.Param) {
 	for _, f := range c.program.Layout.Flats {

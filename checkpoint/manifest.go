@@ -72,12 +72,13 @@ type Scaler struct {
 	Good  int     `json:"good_steps"`
 }
 
-// World is who saved. Nothing of it matters to who loads.
+// World is who saved. Nothing of it matters to who loads, but that arithmetic which fuses and one that does not give other bits from there on.
 type World struct {
 	Ranks    int    `json:"ranks"`
 	Replicas int    `json:"replicas"`
 	Strategy string `json:"strategy"`
 	Plan     string `json:"plan_sha256"`
+	Kernels  string `json:"kernels"` // the path of the arithmetic: avx512, portable
 }
 
 // Entry is a file of the step.

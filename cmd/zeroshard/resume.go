@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"zeroshard"
 	"zeroshard/checkpoint"
 	"zeroshard/data/tokenizer"
 	"zeroshard/models/gpt"
@@ -166,6 +167,9 @@ func (r *run) savedIn() *checkpoint.Store {
 	return checkpoint.NewStore(checkpoint.OS{}, filepath.Join(r.output.out, checkpoint.Folder))
 }
 
+// portable is the path of the kernels that do not fuse multiply and add.
+const portable = "portable"
+
 // inherit takes over the settings of the saved run for the flags that were not given, and tells which of those given change bits.
 func (r *run) inherit(set *pflag.FlagSet) error {
 	was := r.saves.began
@@ -191,6 +195,9 @@ func (r *run) inherit(set *pflag.FlagSet) error {
 			r.saves.told = append(r.saves.told, fmt.Sprintf("changed since step %d: --%s was %s, is %s", r.saves.position().Step, f.Name, old, now))
 		}
 	})
+	if from := r.saves.from; from != nil && from.World.Kernels != "" && (from.World.Kernels == portable) != (zeroshard.KernelPath() == portable) {
+		r.saves.told = append(r.saves.told, fmt.Sprintf("the kernels were %s, here they are %s: from here on other bits than on that machine", from.World.Kernels, zeroshard.KernelPath()))
+	}
 	if len(errs) == 0 {
 		r.dropStale(set)
 	}
