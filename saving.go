@@ -103,11 +103,14 @@ const restoreChunk = 1 << 20
 // restore reads all that rests on a rank, in the order in which ranks save, so that files are read from start to end: straight into its
 // place where the CPU can reach that.
 func restore(ctx context.Context, e *zero.Engine, read func(h zero.Held, lo int, dst []float32) error) error {
-	staging := make([]float32, restoreChunk)
+	var staging []float32
 	for _, h := range e.Rests() {
 		place, err := e.Place(h)
 		if err != nil {
 			return err
+		}
+		if place == nil && staging == nil {
+			staging = make([]float32, restoreChunk)
 		}
 		for lo := 0; lo < h.Len; lo += restoreChunk {
 			if ctx.Err() != nil {

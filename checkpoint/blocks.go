@@ -6,7 +6,6 @@ import (
 	"io"
 	"path"
 	"sync"
-	"unsafe"
 
 	"zeroshard/internal/pages"
 )
@@ -223,13 +222,6 @@ func (b *blocks) forget() {
 	if e.dropped = true; e.users == 0 && e.data != nil {
 		b.free = append(b.free, e.data)
 	}
-}
-
-// aligned returns n bytes from the start of a page, as direct I/O asks for.
-func aligned(n int64) []byte {
-	raw := make([]byte, n+pages.Alignment)
-	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(raw))) % pages.Alignment
-	return raw[skip:][:n:n]
 }
 
 // room is the bytes of the file's largest block.

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"unsafe"
 
 	"zeroshard/checkpoint/safetensors"
 	"zeroshard/internal/claim"
@@ -106,7 +105,7 @@ func (s *Saved) consolidate(fs FS, path string, all bool) (err error) {
 	if err != nil {
 		return err
 	}
-	buf := make([]float32, scanElements)
+	buf := make([]byte, 4*scanElements)
 	for _, p := range pieces {
 		if err := s.stream(w, p, buf); err != nil {
 			return err
@@ -115,14 +114,14 @@ func (s *Saved) consolidate(fs FS, path string, all bool) (err error) {
 	return errors.Join(w.Close(), out.Flush(), f.Sync())
 }
 
-func (s *Saved) stream(w *safetensors.Writer, p Piece, buf []float32) error {
-	for lo := 0; lo < p.Len; lo += len(buf) {
-		part := buf[:min(len(buf), p.Len-lo)]
-		raw := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(part))), 4*len(part))
-		if err := fill(raw, func(dst []float32) error { return s.Read(p.Param, p.State, lo, dst) }); err != nil {
+// stream writes a piece through buf.
+func (s *Saved) stream(w *safetensors.Writer, p Piece, buf []byte) error {
+	for lo := 0; lo < p.Len; lo += len(buf) / 4 {
+		part := buf[:4*min(len(buf)/4, p.Len-lo)]
+		if err := fill(part, func(dst []float32) error { return s.Read(p.Param, p.State, lo, dst) }); err != nil {
 			return err
 		}
-		if _, err := w.Write(raw); err != nil {
+		if _, err := w.Write(part); err != nil {
 			return err
 		}
 	}

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"unsafe"
 
-	"encoding/binary"
-
 	"zeroshard/checkpoint/safetensors"
 )
 
@@ -224,11 +222,7 @@ func (s *Saved) readPart(p part, lo int, dst []float32) error {
 	if _, err := s.blocks.file(p.file, p.run).ReadAt(raw, p.off+4*int64(lo)); err != nil {
 		return err
 	}
-	if !littleEndian {
-		for i := 0; i < len(raw); i += 4 {
-			binary.NativeEndian.PutUint32(raw[i:], binary.LittleEndian.Uint32(raw[i:]))
-		}
-	}
+	turn(raw)
 	return nil
 }
 

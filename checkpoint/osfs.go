@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"zeroshard/internal/disk"
 )
 
 // OS is the machine's file system. Where it can, it writes past the page cache (direct I/O): a checkpoint is large, is not read soon,
@@ -60,13 +62,7 @@ func (OS) Rename(from, to string) error { return os.Rename(from, to) }
 func (OS) RemoveAll(path string) error { return os.RemoveAll(path) }
 
 // SyncDir flushes the names in dir.
-func (OS) SyncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(syncDir(f), f.Close())
-}
+func (OS) SyncDir(dir string) error { return disk.SyncDir(dir) }
 
 // isDir follows links.
 func isDir(path string) bool {

@@ -102,5 +102,3 @@ func (r *directReader) Close() error {
 	}
 	return err
 }
-
-func syncDir(f *os.File) error { return f.Sync() }

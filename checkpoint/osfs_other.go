@@ -2,11 +2,7 @@
 
 package checkpoint
 
-import (
-	"errors"
-	"io/fs"
-	"os"
-)
+import "os"
 
 // Create makes a file.
 func (OS) Create(path string) (File, error) {
@@ -15,15 +11,6 @@ func (OS) Create(path string) (File, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-// syncDir flushes a folder. Systems that cannot open a folder for that flush its names with its files.
-func syncDir(f *os.File) error {
-	err := f.Sync()
-	if errors.Is(err, fs.ErrInvalid) || errors.Is(err, fs.ErrPermission) {
-		return nil
-	}
-	return err
 }
 
 func newReader(f *os.File, size int64) Reader { return &osReader{f, size} }

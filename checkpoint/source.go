@@ -30,10 +30,15 @@ func fill(p []byte, read func(dst []float32) error) error {
 	if err := read(unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(p))), len(p)/4)); err != nil {
 		return err
 	}
+	turn(p)
+	return nil
+}
+
+// turn makes this machine's fp32 values little-endian ones, and the other way round.
+func turn(p []byte) {
 	if !littleEndian {
 		for i := 0; i < len(p); i += 4 {
 			binary.LittleEndian.PutUint32(p[i:], binary.NativeEndian.Uint32(p[i:]))
 		}
 	}
-	return nil
 }

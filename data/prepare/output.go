@@ -16,6 +16,7 @@ import (
 	"zeroshard/data"
 	"zeroshard/data/tokenizer"
 	"zeroshard/internal/claim"
+	"zeroshard/internal/disk"
 )
 
 // output is the files of a folder while they are made: all under other names, until commit.
@@ -207,11 +208,7 @@ func (out *output) rename(from map[string]string) error {
 			return err
 		}
 	}
-	if dir, err := os.Open(out.o.Out); err == nil { // so that the names last; some systems cannot
-		_ = dir.Sync()
-		dir.Close()
-	}
-	return nil
+	return disk.SyncDir(out.o.Out)
 }
 
 func (out *output) writeSmall(name string, raw []byte) (temp string, err error) {

@@ -5,8 +5,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"syscall"
+
+	"zeroshard/internal/disk"
 )
 
 // syncTree brings everything under dir, and dir itself, to the disk.
@@ -16,7 +17,7 @@ func syncTree(dir string) error {
 		case err != nil:
 			return err
 		case d.IsDir():
-			return syncFolder(path)
+			return disk.SyncDir(path)
 		case !d.Type().IsRegular():
 			return nil
 		}
@@ -46,16 +47,4 @@ func settle(folder, dir string) error {
 		return errors.Join(err, os.Mkdir(dir, was.Mode().Perm()))
 	}
 	return nil
-}
-
-// syncFolder makes a folder's names last. Windows knows no such call.
-func syncFolder(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

@@ -12,6 +12,7 @@ import (
 
 	"zeroshard/checkpoint/safetensors"
 	"zeroshard/internal/claim"
+	"zeroshard/internal/disk"
 	"zeroshard/models/gpt"
 	"zeroshard/shard"
 )
@@ -71,7 +72,7 @@ func Write(dir string, e Export, read Reader) (err error) {
 	if err := settle(tmp.Path, dir); err != nil {
 		return fmt.Errorf("hf: %w", err)
 	}
-	if err := syncFolder(filepath.Dir(dir)); err != nil {
+	if err := disk.SyncDir(filepath.Dir(dir)); err != nil {
 		return fmt.Errorf("hf: %w", err)
 	}
 	return nil
